@@ -267,6 +267,9 @@ class Histogram:
     @staticmethod
     def decode(text: str) -> Histogram:
         """Return the histogram of a text form. Raises ValueError where it is none."""
+    @staticmethod
+    def pooled(texts: Sequence[str]) -> Histogram:
+        """Return the histogram of the values of all. Raises ValueError where one is none, or there are none."""
     def encode(self) -> str:
         """Return the text form: HdrHistogram's V2 with DEFLATE, in base64, as other tools read it."""
     def add(self, other: Histogram) -> None:

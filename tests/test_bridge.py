@@ -207,3 +207,19 @@ def test_a_histogram_reports_what_the_engine_reports() -> None:
 def test_a_histogram_of_a_wrong_precision_is_refused() -> None:
     with pytest.raises(ValueError, match="1 to 5"):
         _engine.Histogram(9)
+
+
+def test_a_pool_of_histograms_has_the_values_of_all() -> None:
+    parts = [_engine.Histogram(3) for _ in range(4)]
+    for number, part in enumerate(parts[1:], 1):
+        for ns in range(number):
+            part.record(7**ns * number)
+    pool = _engine.Histogram.pooled([part.encode() for part in parts])
+    for part in parts[1:]:
+        parts[0].add(part)
+    assert (pool.encode(), pool.count, pool.max) == (parts[0].encode(), 6, 147)
+    nothing = _engine.Histogram(3).encode()
+    assert _engine.Histogram.pooled([nothing, nothing]).count == 0
+    for wrong in ([], ["?"], [nothing, "HIST"]):
+        with pytest.raises(ValueError, match=r"histogram|base64"):
+            _engine.Histogram.pooled(wrong)

@@ -94,7 +94,8 @@ sys.argv = ["simfs", "run", "lock-cycle", "--quick", "--set", "measure.duration=
 try:
     simfs.cli.main()
 finally:
-    heavy = {"numpy", "scipy", "matplotlib", "pyarrow", "simpy"} & sys.modules.keys()
+    data = {"simfs.scenario.measured", "simfs.interchange"}  # the scenario names none
+    heavy = ({"numpy", "scipy", "matplotlib", "pyarrow", "simpy"} | data) & sys.modules.keys()
     print("heavy:", *sorted(heavy), file=sys.stderr)
 """
 

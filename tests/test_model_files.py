@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from datetime import date
 from pathlib import Path
 from time import process_time
 
 import pytest
+from ruamel.yaml import YAML
 
 from simfs.scenario import Problem, ScenarioError, load
 from simfs.scenario.document import Document
@@ -181,3 +183,15 @@ def test_orders_to_the_terminal_are_refused(text: str) -> None:
         Document.parse(text, "name")
     (problem,) = refused.value.problems
     assert str(problem).isprintable()
+
+
+@pytest.mark.parametrize(
+    "word", ["1", "-1.5", "1e3", "true", "no", "~", "null", "", "0x1f", "2020-01-01", "1:30", "a", "'1'"]
+)
+def test_a_word_that_comes_again_stands_for_the_same(word: str) -> None:
+    read = Document.parse(f"a: {word}\nb: [{word or '~'}]\nc: {word}\n'1': {word}\n", "own").data
+    (value,) = read["b"]
+    told = YAML(typ="safe").load(f"- {word}")[0]
+    expected = str(told) if isinstance(told, date) else told
+    assert read == {"a": expected, "b": [expected], "c": expected, "1": expected}
+    assert {type(part) for part in (*(read[key] for key in "ac1"), value)} == {type(expected)}

@@ -10,6 +10,8 @@ use hdrhistogram::Histogram;
 use std::cell::RefCell;
 use std::sync::OnceLock;
 
+mod pool;
+
 const HOUR: u64 = 3_600_000_000_000;
 
 /// Counts of times in the buckets of a [`histogram`], which it becomes for a report: a few instructions a time. There is room
@@ -59,9 +61,25 @@ impl Tally {
     /// Counts the first time of a bucket.
     #[cold]
     fn begin(&mut self, place: usize) {
+        self.make_room(place);
+        self.counts[place] = 1;
+    }
+
+    fn make_room(&mut self, place: usize) {
         let buckets = (place >> self.half) + 1;
         self.counts.resize(buckets << self.half, 0);
-        self.counts[place] = 1;
+    }
+
+    /// Counts so many times of a place, if an hour is not before it.
+    fn add(&mut self, place: usize, count: u64) -> Option<()> {
+        if place > self.place(HOUR) {
+            return None;
+        }
+        if place >= self.counts.len() {
+            self.make_room(place);
+        }
+        self.counts[place] = self.counts[place].checked_add(count)?;
+        Some(())
     }
 
     /// Forgets everything.
@@ -87,15 +105,15 @@ pub fn histogram(digits: u8) -> Histogram<u64> {
 /// The text form.
 pub fn encoded(histogram: &Histogram<u64>) -> String {
     if histogram.is_empty() && (histogram.low(), histogram.high()) == (1, HOUR) {
-        return encoded_nothing(histogram.sigfig());
+        return nothing(histogram.sigfig()).to_owned();
     }
     compressed(histogram)
 }
 
 /// The text form of a [`histogram`] in which nothing was counted, as in most of a report.
-fn encoded_nothing(digits: u8) -> String {
+fn nothing(digits: u8) -> &'static str {
     static TEXTS: [OnceLock<String>; 6] = [const { OnceLock::new() }; 6];
-    TEXTS[usize::from(digits)].get_or_init(|| compressed(&histogram(digits))).clone()
+    TEXTS[usize::from(digits)].get_or_init(|| compressed(&histogram(digits)))
 }
 
 thread_local! {
@@ -136,6 +154,20 @@ pub fn decoded(text: &str) -> Result<Histogram<u64>, String> {
     Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|e| format!("not a histogram: {e}"))
 }
 
+/// The histogram of the times of all text forms.
+pub fn pooled(texts: &[impl AsRef<str>]) -> Result<Histogram<u64>, String> {
+    let texts: Vec<_> = texts.iter().map(AsRef::as_ref).collect();
+    if let Some(tally) = pool::tally(&texts) {
+        return Ok(tally.histogram());
+    }
+    let (first, others) = texts.split_first().ok_or("no histograms")?;
+    let mut all = decoded(first)?;
+    for other in others {
+        all.add(decoded(other)?).map_err(|e| e.to_string())?;
+    }
+    Ok(all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +203,42 @@ mod tests {
                 assert_eq!(decoded(&text).unwrap(), one);
             }
         }
+    }
+
+    #[test]
+    fn a_pool_has_what_all_have() {
+        let mut draws = crate::random::stream(1, 0, "times");
+        for digits in 1..=5 {
+            let one = |times: u64, draws: &mut rand_xoshiro::Xoshiro256PlusPlus| {
+                let mut one = histogram(digits);
+                (0..times).for_each(|n| one.saturating_record((draws.next_u64() >> (n % 64)).min(HOUR)));
+                one
+            };
+            let parts: Vec<_> = [0, 20_000, 1, 0, 100].iter().map(|&times| one(times, &mut draws)).collect();
+            let mut all = histogram(digits);
+            parts.iter().for_each(|part| all.add(part).unwrap());
+            let texts: Vec<_> = parts.iter().map(encoded).collect();
+            let pool = pooled(&texts).unwrap();
+            assert!(pool::tally(&texts.iter().map(String::as_str).collect::<Vec<_>>()).is_some());
+            assert_eq!((&pool, encoded(&pool), pool.max()), (&all, encoded(&all), all.max()), "{digits} digits");
+        }
+    }
+
+    #[test]
+    fn a_pool_refuses_what_is_no_histogram_and_takes_other_bounds() {
+        let mut other = Histogram::<u64>::new_with_bounds(1, 1 << 40, 3).unwrap();
+        other.record(5).unwrap();
+        let other = encoded(&other);
+        assert_eq!(pooled(&[&other, &other]).unwrap().count_at(5), 2);
+        assert_eq!(pooled(&[&encoded(&histogram(3)), &other]).unwrap().high(), HOUR);
+        let mut long = histogram(3);
+        long.saturating_record(2 * HOUR); // counts in the last place there is, which no tally has
+        assert_eq!(pooled(&[&encoded(&long), &encoded(&histogram(3))]).unwrap(), long);
+        for wrong in ["", "HIST", "HISTFAAAAAR4nAAA", "?"] {
+            assert!(pooled(&[wrong]).is_err(), "{wrong}");
+            assert!(pooled(&[encoded(&histogram(3)).as_str(), wrong]).is_err(), "{wrong}");
+        }
+        assert!(pooled(&[""; 0]).is_err());
     }
 
     #[test]

@@ -231,10 +231,11 @@ def _print(result: ScenarioResult, output: Format, *, wide: bool, columns: tuple
 
 def _refuse_tool(name: str | None) -> None:
     """Refuse a tool that is not written, before anything is run for it."""
+    if name is None:
+        return
     from simfs.interchange import WRITERS
-    from simfs.scenario.suggest import choices
 
-    if name is not None and name not in WRITERS:
+    if name not in WRITERS:
         raise refused(f"--as: there is no format '{name}'; {choices(name, WRITERS)}")
 
 

@@ -11,7 +11,7 @@ from simfs.results.expected import expected, metrics_of
 from simfs.results.model import Fit, MeasuredRow, ScenarioResult
 from simfs.results.run import Engine, Progress, run_scenario
 from simfs.results.saturated import with_saturated
-from simfs.scenario import Point, Scenario, expand, placed_rows, to_run_spec
+from simfs.scenario import Point, Scenario, expand, to_run_spec
 from simfs.scenario.points import group_loads
 from simfs.scenario.tasks import Serving
 
@@ -130,6 +130,10 @@ def _with_chains(point: Point, replication: int) -> dict[str, Any]:
 
 
 def _measured(asked: Scenario) -> list[MeasuredRow]:
+    if asked.measured is None:
+        return []
+    from simfs.scenario import placed_rows
+
     return [MeasuredRow(**vars(row)) for row in placed_rows(asked.measured)]
 
 

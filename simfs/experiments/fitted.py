@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from simfs.results.model import Fit, MeasuredRow
 from simfs.results.run import Engine, Progress
-from simfs.scenario import Point, Scenario, expand, load_dataset, to_run_spec, value_of, with_values
+from simfs.scenario import Point, Scenario, expand, to_run_spec, value_of, with_values
 from simfs.scenario.fit_checks import chosen_rows
 from simfs.scenario.units import duration
 
@@ -48,6 +48,7 @@ def problem(
     Raises CalibrationError for a scenario that declares no fit.
     """
     from simfs.experiments.calibrate import CalibrationError
+    from simfs.scenario import load_dataset
 
     if not scenario.calibrate or scenario.measured is None:
         raise CalibrationError(f"{scenario.name}: declares no fit ('calibrate:' and 'measured:')")

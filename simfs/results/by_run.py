@@ -161,20 +161,12 @@ def _time(parts: Sequence[Latency], known: Metric) -> float | None:
 
 
 def _statistic(texts: Sequence[str], known: Metric) -> float:
-    every = pooled(texts)
+    every = Histogram.pooled(texts)
     if known.over_ns is not None:
         return 100 * every.above(round(known.over_ns)) / every.count
     if known.statistic in ("mean", "max"):
         return float(getattr(every, known.statistic))
     return every.percentile(float(known.statistic.removeprefix("p")))
-
-
-def pooled(texts: Sequence[str]) -> Histogram:
-    """One histogram of the values of all."""
-    first, *others = (Histogram.decode(text) for text in texts)
-    for other in others:
-        first.add(other)
-    return first
 
 
 def _share(part: float, whole: float) -> float | None:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from simfs.results.by_run import pooled
+from simfs._engine import Histogram
 from simfs.results.run_result import Chains, HolderTime, Holds, RunResult, Strict, WaitChain
 
 WORDS = {
@@ -172,11 +172,11 @@ def _pooled_holds(parts: Sequence[Holds]) -> tuple[Holds, ...]:
     texts = defaultdict[str, list[str]](list)
     for of in parts:
         texts[of.lock].append(of.hdr)
-    return tuple(Holds(lock=lock, hdr=pooled(same).encode()) for lock, same in texts.items())
+    return tuple(Holds(lock=lock, hdr=Histogram.pooled(same).encode()) for lock, same in texts.items())
 
 
 def _lasted(of: Holds) -> Lasted:
-    every = pooled([of.hdr])
+    every = Histogram.pooled([of.hdr])
     return Lasted(
         of.lock, every.count, every.percentile(50), every.percentile(99), every.max,
         100 * every.share_of_largest(LONGEST),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from simfs.results.by_run import pooled
+from simfs._engine import Histogram
 from simfs.results.run_result import Latency, LockCounts, LockKind, LockSite, LockStats, RunResult, Wakes
 from simfs.results.summaries import CURVE, LockKindSummary, LockSummary, PooledLatency, WakesSummary
 
@@ -39,7 +39,7 @@ def pooled_locks(runs: Sequence[RunResult]) -> tuple[LockSummary, ...]:
 
 
 def _latency(parts: Sequence[Latency], at: Sequence[float] = ()) -> PooledLatency:
-    every = pooled([p.hdr for p in parts])
+    every = Histogram.pooled([p.hdr for p in parts])
     return PooledLatency(
         count=every.count,
         mean_ns=every.mean,
@@ -55,14 +55,14 @@ def _wakes(parts: Sequence[Wakes]) -> WakesSummary:
     numbers = _sums(parts, set(Wakes.model_fields) - {"kind", *_TO_RUN})
     to_run = {name: _latency([getattr(part, name) for part in parts]) for name in _TO_RUN}
     both = [getattr(part, name) for part in parts for name in _TO_RUN]
-    every = pooled([took.hdr for took in both])
+    every = Histogram.pooled([took.hdr for took in both])
     over = {"over_1ms_percent": 100 * every.above(MS) / every.count if every.count else 0.0}
     found = {"kind": parts[0].kind, **numbers, **to_run, "to_run": _latency(both), **over}
     return WakesSummary.model_validate(found)
 
 
 def _lock(parts: Sequence[LockStats]) -> LockSummary:
-    waits = pooled([p.wait_hdr for p in parts])
+    waits = Histogram.pooled([p.wait_hdr for p in parts])
     first, fields = parts[0], set(LockStats.model_fields) - _LOCK_NAMES - _LOCK_POOLED
     numbers = _sums(parts, fields - _LOCK_MAXIMA) | _sums(parts, _LOCK_MAXIMA, max)
     numbers |= {"wait_p50_ns": waits.percentile(50), "wait_p99_ns": waits.percentile(99)}

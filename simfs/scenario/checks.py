@@ -8,7 +8,6 @@ from simfs.scenario.document import Document, Path_
 from simfs.scenario.expectation import coordinates, instances, parse
 from simfs.scenario.filesystem import NoFilesystem, Xfs
 from simfs.scenario.lock_checks import lock_problems
-from simfs.scenario.measured import load_dataset
 from simfs.scenario.models import load_kernel, load_workload
 from simfs.scenario.overlay import split_key
 from simfs.scenario.points import drafts
@@ -113,6 +112,10 @@ def check_measured(scenario: Scenario, document: Document) -> Iterator[Problem]:
     """Yield what does not fit the measured data the scenario names."""
     if scenario.measured is None:
         return
+    from simfs.scenario.measured import (
+        load_dataset,  # its models take a while, and most scenarios name no data
+    )
+
     try:
         dataset = load_dataset(scenario.measured.dataset)
     except ScenarioError as error:

@@ -22,6 +22,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.resolver import VersionedResolver
 
 from simfs.scenario.files import FileError, is_stream, read
 from simfs.scenario.problems import Problem, ScenarioError
@@ -133,7 +134,9 @@ def _compose(text: str, name: str) -> Node | None:
     if sum(map(text.count, ("[", "{", "?", "- "))) > MAX_OPENINGS:
         _refuse_endless(text, name)
     with suppress(Exception):
-        node: Node | None = YAML(typ="safe").compose(text)
+        parser = YAML(typ="safe")
+        parser.Resolver = _Resolver
+        node: Node | None = parser.compose(text)
         return node
     _refuse_endless(text, name)
     # The parser in Python takes a minute for a megabyte.
@@ -178,6 +181,26 @@ def _explained(parser: YAML, text: str, name: str) -> Node | None:
     except (YAMLError, ValueError, TypeError, AttributeError, IndexError, KeyError, AssertionError) as error:
         raise ScenarioError([Problem(f"{name}:1:1", f"not valid YAML: {shorten(error)}")]) from None
     return node
+
+
+class _Resolver(VersionedResolver):
+    """Says once of each text what it stands for: models repeat their words. For libyaml, which knows one version."""
+
+    def __init__(self, version: Any = None, loader: Any = None, loadumper: Any = None) -> None:  # noqa: ANN401
+        super().__init__(version, loader, loadumper)
+        self._rules = super().versioned_resolver
+        self._told: dict[tuple[str, tuple[bool, bool]], Any] = {}
+
+    @property
+    def versioned_resolver(self) -> Any:  # noqa: ANN401
+        return self._rules
+
+    def resolve(self, kind: type[Node], value: str, implicit: tuple[bool, bool]) -> Any:  # noqa: ANN401
+        if kind is not ScalarNode:
+            return super().resolve(kind, value, implicit)
+        if (value, implicit) not in self._told:
+            self._told[value, implicit] = super().resolve(kind, value, implicit)
+        return self._told[value, implicit]
 
 
 class _Builder:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
 from simfs.scenario.document import Document, Path_, Place
-from simfs.scenario.measured import Dataset, load_dataset
 from simfs.scenario.overlay import assign, split_key
 from simfs.scenario.points import value_of
 from simfs.scenario.problems import Problem, ScenarioError
@@ -17,6 +17,9 @@ from simfs.scenario.schema import Fit, RowChoice, Scenario
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 from simfs.scenario.units import duration
+
+if TYPE_CHECKING:
+    from simfs.scenario.measured import Dataset
 
 
 def check_calibration(scenario: Scenario, document: Document) -> Iterator[Problem]:
@@ -125,6 +128,8 @@ def _row_problems(scenario: Scenario, choice: RowChoice, place: Place) -> Iterat
     if scenario.measured is None:
         yield Problem(place.value, "rows to calibrate on need 'measured:' data")
         return
+    from simfs.scenario.measured import load_dataset
+
     try:
         dataset = load_dataset(scenario.measured.dataset)
     except ScenarioError:

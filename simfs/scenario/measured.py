@@ -9,6 +9,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, Valid
 from simfs.scenario import paths
 from simfs.scenario.document import Document
 from simfs.scenario.metrics import TOTALS, metric
+from simfs.scenario.overlay import plain_value
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.remembered import remembered
@@ -210,10 +211,3 @@ def _placed(row: Row, dataset: Dataset, use: MeasuredUse) -> PlacedRow:
         high=row.high,
         operations=series.operations,
     )
-
-
-def plain_value(value: object) -> bool | int | float | str:
-    """Return a swept value as results show it: scalars as they are, null as 'null', anything else as text."""
-    if value is None:
-        return "null"
-    return value if isinstance(value, (bool, int, float, str)) else str(value)

@@ -134,3 +134,10 @@ def _index(items: list[Any], step: str | int, place: Place) -> int:
         return int(step)
     known = [name for name in names if isinstance(name, str)]
     raise ScenarioError([Problem(place.key, f"there is no entry '{shorten(step)}'", nearest(step, known))])
+
+
+def plain_value(value: object) -> bool | int | float | str:
+    """Return a swept value as results show it: scalars as they are, null as 'null', anything else as text."""
+    if value is None:
+        return "null"
+    return value if isinstance(value, (bool, int, float, str)) else str(value)

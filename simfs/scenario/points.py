@@ -11,8 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from simfs.scenario.document import Document, Path_, Place
-from simfs.scenario.measured import plain_value
-from simfs.scenario.overlay import assign, lay_over, split_key, widen_word, words
+from simfs.scenario.overlay import assign, lay_over, plain_value, split_key, widen_word, words
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.schema import SECTIONS, Scenario

@@ -42,7 +42,8 @@ impl Native {
     /// A hold of a lock.
     fn held(&self) -> Option<String> {
         let s = self.state();
-        let held = s.locks.iter().position(|lock| lock.holder.is_some() || lock.readers > 0);
-        held.map(|lock| format!("a hold of {}", s.name_of(Object::Lock(lock as u32))))
+        let locks = s.locks.iter().enumerate().filter(|(_, lock)| lock.is_held());
+        let held = locks.min_by_key(|(_, lock)| lock.number);
+        held.map(|(lock, _)| format!("a hold of {}", s.name_of(Object::Lock(lock as u32))))
     }
 }

@@ -7,10 +7,13 @@ pub(super) mod code;
 pub(super) mod holds;
 pub(super) mod kind;
 pub(super) mod new;
+pub(super) mod wait_lock;
 pub(super) mod waits;
 pub(super) mod whatif;
 
 pub use super::lock::kind::{Body, LockKind};
+use super::lock::wait_lock::WaitLock;
+use super::seldom::Seldom;
 use super::statistics::HoldTimes;
 use super::task::StateTimes;
 use crate::waist::time::Time;
@@ -25,8 +28,10 @@ pub struct Lock {
     pub kind: LockKind,
     /// The lock in whose line its word lies: itself, or the one that it is the wait lock of.
     pub lies_in: LockId,
+    /// What messages and traces call it by, after its class.
+    pub number: u32,
     /// The raw spinlock inside a sleeping lock.
-    pub wait_lock: Option<LockId>,
+    pub wait_lock: WaitLock,
     /// Its state.
     pub body: Body,
     /// The locks that it was split into, itself the first; none where it is whole.
@@ -42,7 +47,8 @@ pub struct Lock {
     /// The holder's times when the present hold was last booked.
     booked: StateTimes,
     /// The present hold up to then, if any of it was booked.
-    hold: Option<HoldTimes>,
+    hold: Seldom<HoldTimes>,
+    is_booked: bool,
     /// All time held exclusively in the measured window.
     pub held_total: Time,
     /// How many hold it shared, and since when so many.
@@ -58,14 +64,18 @@ pub struct Lock {
     device: bool,
 }
 
+/// A file has six and a run up to a million files: what few locks need is in a [`Seldom`] or a box.
+const _: () = assert!(std::mem::size_of::<Lock>() <= 248);
+
 impl Lock {
     /// A free lock.
-    pub fn new(kind: LockKind, class: ClassId, wait_lock: Option<LockId>) -> Self {
+    pub fn new(kind: LockKind, class: ClassId) -> Self {
         Self {
             class,
             kind,
             lies_in: 0,
-            wait_lock,
+            number: 0,
+            wait_lock: WaitLock::Nothing,
             body: Body::of(kind),
             parts: Box::default(),
             scaled: false,
@@ -73,7 +83,8 @@ impl Lock {
             holder: None,
             held_since: 0,
             booked: StateTimes::default(),
-            hold: None,
+            hold: Seldom::default(),
+            is_booked: false,
             held_total: 0,
             readers: 0,
             readers_since: 0,
@@ -122,39 +133,44 @@ impl Lock {
         HoldTimes { running, granted_behind, granted_idle, preempted, blocked, device: 0 }
     }
 
-    /// Books the exclusive hold up to `times`, those of the holder now; it goes on in another way. One that begins later still does.
+    /// The same, which is booked by this. One that begins later still does.
+    #[inline]
+    fn book_part(&mut self, times: &StateTimes) -> HoldTimes {
+        let part = self.part(times);
+        self.booked = StateTimes { since: times.since.max(self.booked.since), ..*times };
+        part
+    }
+
+    /// Books the exclusive hold up to `times`, those of the holder now; it goes on in another way.
     #[inline]
     pub fn book(&mut self, times: &StateTimes) {
-        let part = self.part(times);
-        match &mut self.hold {
-            Some(hold) => *hold += &part,
-            None => self.hold = Some(part),
-        }
-        self.booked = StateTimes { since: times.since.max(self.booked.since), ..*times };
+        let part = self.book_part(times);
+        *self.hold += &part;
+        self.is_booked = true;
     }
 
     /// Books the exclusive hold up to `times`, those of the holder now. Returns all of it.
     #[inline]
     pub fn book_all(&mut self, times: &StateTimes) -> HoldTimes {
-        let hold = match self.hold.take() {
-            Some(mut hold) if self.has_run(times) => {
-                hold.running += times.since.saturating_sub(self.booked.since);
-                self.booked.since = times.since.max(self.booked.since);
-                hold
-            }
-            before => {
-                self.hold = before;
-                self.book(times);
-                self.hold.take().unwrap_or_default()
-            }
-        };
+        if !std::mem::take(&mut self.is_booked) {
+            let hold = self.book_part(times);
+            self.held_total += hold.total();
+            return hold;
+        }
+        let mut hold = std::mem::take(&mut *self.hold);
+        if self.has_run(times) {
+            hold.running += times.since.saturating_sub(self.booked.since);
+            self.booked.since = times.since.max(self.booked.since);
+        } else {
+            hold += &self.book_part(times);
+        }
         self.held_total += hold.total();
         hold
     }
 
     /// Whether the holder, whose times before it came to run are these, has done nothing else with the lock.
     pub fn only_ran(&self, times: &StateTimes) -> bool {
-        self.has_run(times) && self.hold.is_none()
+        self.has_run(times) && !self.is_booked
     }
 
     /// Whether it has done nothing else since the hold was last booked.

@@ -56,7 +56,7 @@ impl State {
         let sleepers = self.tasks.iter().enumerate().filter(|(_, task)| task.status == Status::Sleeping);
         let forgotten = sleepers.filter_map(|(id, task)| {
             let lock = task.sleeps_for?;
-            let (l, guard) = (&self.locks[lock as usize], self.locks[lock as usize].wait_lock);
+            let (l, guard) = (&self.locks[lock as usize], self.locks[lock as usize].wait_lock.made());
             let (since, by) = l.left?;
             // somebody was woken and has yet to run, or is about to wake somebody
             let in_hand = |&(waits, status)| Some(waits) == guard || waits == lock && status == Status::Runnable;

@@ -27,6 +27,7 @@ mod primitives;
 mod queue;
 mod rcu;
 mod sched;
+mod seldom;
 mod sleep;
 mod softirq;
 mod stacks;

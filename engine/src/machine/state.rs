@@ -92,6 +92,8 @@ pub struct State {
     pub(super) locks: Vec<Lock>,
     /// The cache lines of their words, by [`Lock::lies_in`].
     pub(super) lock_lines: Vec<Line>,
+    /// How many have a number: those inside others that are yet to be made too.
+    pub(super) lock_numbers: u32,
     pub(super) free_locks: BTreeMap<ClassId, Vec<LockId>>,
     pub(super) lines: Vec<Line>,
     pub(super) devices: Devices,
@@ -167,6 +169,7 @@ impl State {
             warmth: Warmth::new(&spec.machine),
             locks: Vec::new(),
             lock_lines: Vec::new(),
+            lock_numbers: 0,
             free_locks: BTreeMap::new(),
             lines: Vec::new(),
             devices: Devices::default(),

@@ -3,6 +3,7 @@
 //! Nothing here allocates while a run goes on, but the first time that something happens or takes so long.
 
 use super::lock::LockKind;
+use super::seldom::Empty;
 use super::task::TaskKind;
 use crate::hdr::Tally;
 use crate::waist::time::Time;
@@ -62,6 +63,11 @@ impl HoldTimes {
     pub fn runnable(&self) -> Time {
         self.granted_behind + self.granted_idle + self.preempted
     }
+}
+
+impl Empty for HoldTimes {
+    const EMPTY: &'static Self =
+        &Self { running: 0, granted_behind: 0, granted_idle: 0, preempted: 0, blocked: 0, device: 0 };
 }
 
 impl std::ops::AddAssign<&Self> for HoldTimes {

@@ -144,7 +144,10 @@ impl State {
     pub fn name_of(&self, object: Object) -> String {
         match object {
             Object::Nothing => String::new(),
-            Object::Lock(lock) => format!("{}#{lock}", self.classes[self.locks[lock as usize].class as usize].name),
+            Object::Lock(lock) => {
+                let l = &self.locks[lock as usize];
+                format!("{}#{}", self.classes[l.class as usize].name, l.number)
+            }
             Object::Device(device) => format!("device#{device}"),
             Object::Operation(name) => name.into(),
         }

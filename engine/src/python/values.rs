@@ -1,11 +1,12 @@
 //! What both machines must compute alike: random numbers, and the percentiles of reports.
 
 use crate::draw::{chance, uniform, zipf, Draw};
-use crate::hdr::{decoded, encoded, histogram};
+use crate::hdr::{decoded, encoded, histogram, pooled};
 use crate::random::{self, lognormal};
 use crate::waist::Time;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -77,6 +78,12 @@ impl Histogram {
     #[staticmethod]
     fn decode(text: &str) -> PyResult<Self> {
         decoded(text).map(Self).map_err(PyValueError::new_err)
+    }
+
+    /// The histogram of the values of all text forms.
+    #[staticmethod]
+    fn pooled(texts: Vec<PyBackedStr>) -> PyResult<Self> {
+        pooled(&texts).map(Self).map_err(PyValueError::new_err)
     }
 
     /// The text form.

@@ -109,7 +109,7 @@ impl State {
         let cpu = self.tasks[task as usize].cpu;
         let l = &self.locks[lock as usize];
         let fetched = |line: LockId| self.lock_lines[line as usize].is_elsewhere(cpu);
-        fetched(l.lies_in) || l.wait_lock.is_some_and(|inner| fetched(self.locks[inner as usize].lies_in))
+        fetched(l.lies_in) || l.wait_lock.made().is_some_and(|inner| fetched(self.locks[inner as usize].lies_in))
     }
 
     /// The running `task` accesses the line of `lock`; the cost is added to what it owes.

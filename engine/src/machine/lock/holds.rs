@@ -17,7 +17,7 @@ impl State {
     /// `task`, which has just taken `lock`, `owed` so much before: the hold begins when that is paid, that of the lock inside too.
     #[cold]
     pub(in crate::machine) fn begins_later(&mut self, lock: LockId, task: TaskId, owed: Time) {
-        let inner = self.locks[lock as usize].wait_lock;
+        let inner = self.locks[lock as usize].wait_lock.made();
         for lock in std::iter::once(lock).chain(inner) {
             let l = &mut self.locks[lock as usize];
             if l.holder == Some(task) {

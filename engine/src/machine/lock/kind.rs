@@ -11,9 +11,15 @@ use crate::machine::locks::{
 };
 use crate::waist::{LockId, Mode, Side};
 
+/// What a family's state is in a lock. Large ones that few locks have are elsewhere, so that not all have room for them.
+macro_rules! placed {
+    ($family:ty) => { $family };
+    ($family:ty, $place:ident) => { $place<$family> };
+}
+
 /// From families of locks, each with its kinds by name: [`LockKind`], [`Body`], and what the machine asks of a family by its kind.
 macro_rules! lock_kinds {
-    ($($(#[$doc:meta])* $kind:ident: $family:ty { $($name:literal: $variant:expr),* $(,)? })*) => {
+    ($($(#[$doc:meta])* $kind:ident $(in $place:ident)?: $family:ty { $($name:literal: $variant:expr),* $(,)? })*) => {
         /// The lock types, named as in kernel profiles.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum LockKind {
@@ -24,7 +30,7 @@ macro_rules! lock_kinds {
         #[derive(Debug)]
         #[allow(missing_docs)]
         pub enum Body {
-            $($kind($family),)*
+            $($kind(placed!($family $(, $place)?)),)*
         }
 
         $(impl InBody for $family {
@@ -41,7 +47,7 @@ macro_rules! lock_kinds {
             /// That of a free lock.
             pub(in crate::machine) fn of(kind: LockKind) -> Self {
                 match kind {
-                    $(LockKind::$kind(variant) => Self::$kind(<$family>::new(variant)),)*
+                    $(LockKind::$kind(variant) => Self::$kind(<$family>::new(variant).into()),)*
                 }
             }
 
@@ -164,9 +170,9 @@ lock_kinds! {
         "hqlock": spinlock::Policy::Hq,
     }
     /// Spinlocks that stay on a socket.
-    Cohorts: cohort::Cohorts { "cohort": cohort::Policy::Ticket, "hmcs": cohort::Policy::Mcs }
+    Cohorts in Box: cohort::Cohorts { "cohort": cohort::Policy::Ticket, "hmcs": cohort::Policy::Mcs }
     /// Queued spinlock of a guest, whose waiters halt.
-    Paravirt: paravirt::Paravirt { "pvqspinlock": () }
+    Paravirt in Box: paravirt::Paravirt { "pvqspinlock": () }
     /// Spinning readers and writers.
     Rwlock: rwlock::Rwlock { "rwlock-2.6": rwlock::Policy::Biased, "qrwlock": rwlock::Policy::Queued, "qrwlock-3.16": rwlock::Policy::QueuedWaiting }
     /// Semaphores: grant, strict FIFO, never spin.
@@ -196,7 +202,7 @@ lock_kinds! {
         "rwsem": rwsem::Era::V5_11,
     }
     /// percpu_rw_semaphore (freeze protection).
-    PercpuRwsem: percpu_rwsem::PercpuRwsem { "percpu-rwsem": () }
+    PercpuRwsem in Box: percpu_rwsem::PercpuRwsem { "percpu-rwsem": () }
     /// Sequence counter and spinlock.
     Seqlock: seqlock::Seqlock { "seqlock": () }
     /// RCU: readers wait for nobody, updaters for readers.
@@ -204,7 +210,7 @@ lock_kinds! {
     /// btrfs tree lock of 2009 to Linux 3.0.
     BtrfsTree2: btrfs_tree_2::BtrfsTree2 { "btrfs-tree-2": () }
     /// btrfs tree lock of Linux 3.1 to 5.10, over this rwlock.
-    BtrfsTree3: btrfs_tree_3::BtrfsTree3 {
+    BtrfsTree3 in Box: btrfs_tree_3::BtrfsTree3 {
         "btrfs-tree-3-biased": rwlock::Policy::Biased,
         "btrfs-tree-3": rwlock::Policy::Queued,
     }

@@ -30,29 +30,35 @@ impl State {
 
     /// The same whatever is asked by a counterfactual.
     pub(super) fn new_whole_lock(&mut self, class: ClassId) -> LockId {
-        self.classes[class as usize].instances += 1;
         let kind = self.classes[class as usize].kind;
-        let wait_lock =
-            kind.inner().map(|(name, usual)| self.new_inner_lock(class, name, |s| s.kind_of_inner(kind, usual)));
-        let mut lock = Lock::new(kind, class, wait_lock);
+        let mut lock = Lock::new(kind, class);
+        lock.wait_lock = self.new_wait_lock(class, kind);
         for queue in lock.body.wait_queues() {
             queue.lock = Some(self.new_inner_lock(class, "wait_queue", |_| LockKind::QSPINLOCK));
         }
         if let Body::Semaphore(body) = &mut lock.body {
             body.allow(self.kernel.semaphore_count);
         }
-        let number = self.locks.len() as LockId;
-        lock.lies_in = number;
-        self.locks.push(lock);
+        lock.number = self.next_number(class);
+        self.push_lock(lock)
+    }
+
+    /// That of one more lock of `class`.
+    pub(super) fn next_number(&mut self, class: ClassId) -> u32 {
+        self.classes[class as usize].instances += 1;
+        self.lock_numbers += 1;
+        self.lock_numbers - 1
+    }
+
+    pub(super) fn push_lock(&mut self, lock: Lock) -> LockId {
+        let id = self.locks.len() as LockId;
+        self.locks.push(Lock { lies_in: id, ..lock });
         self.lock_lines.push(Line::new(1));
-        if let Some(inner) = wait_lock.filter(|_| kind.shares_line()) {
-            self.locks[inner as usize].lies_in = number;
-        }
-        number
+        id
     }
 
     /// The kind of the lock inside one of kind `outer`: what the kernel has in its role, else the usual one.
-    fn kind_of_inner(&mut self, outer: LockKind, usual: LockKind) -> LockKind {
+    pub(super) fn kind_of_inner(&mut self, outer: LockKind, usual: LockKind) -> LockKind {
         let told = outer.inner_role().and_then(|role| self.kernel.locks.get(role)).cloned();
         match told.map(|name| LockKind::parse(&name)) {
             None => usual,
@@ -64,34 +70,40 @@ impl State {
         }
     }
 
-    /// Makes a lock that is part of one of class `outer`: a file or a block that is made has some, so their classes are known.
+    /// Makes a lock that is part of one of class `outer`.
     fn new_inner_lock(
         &mut self,
         outer: ClassId,
         name: &'static str,
         kind: impl FnOnce(&mut Self) -> LockKind,
     ) -> LockId {
-        let known = self.classes[outer as usize].inside.iter().find(|(known, _)| *known == name);
-        let class = known.map(|&(_, class)| class);
-        let class = class.unwrap_or_else(|| self.inner_class(outer, name, kind));
+        let class = self.inner_class(outer, name, kind);
         self.new_lock(class)
     }
 
+    /// The class of locks that are part of one of class `outer`: a file or a block that is made has some, so they are known.
+    pub(super) fn inner_class(
+        &mut self,
+        outer: ClassId,
+        name: &'static str,
+        kind: impl FnOnce(&mut Self) -> LockKind,
+    ) -> ClassId {
+        let known = self.classes[outer as usize].inside.iter().find(|(known, _)| *known == name);
+        let class = known.map(|&(_, class)| class);
+        class.unwrap_or_else(|| self.new_inner_class(outer, name, kind))
+    }
+
     #[cold]
-    fn inner_class(&mut self, outer: ClassId, name: &'static str, kind: impl FnOnce(&mut Self) -> LockKind) -> ClassId {
+    fn new_inner_class(
+        &mut self,
+        outer: ClassId,
+        name: &'static str,
+        kind: impl FnOnce(&mut Self) -> LockKind,
+    ) -> ClassId {
         let kind = kind(self);
         let whole = format!("{}.{name}", self.classes[outer as usize].name);
         let class = self.class(&whole, "wait_lock", kind);
         self.classes[outer as usize].inside.push((name, class));
         class
-    }
-
-    /// The raw spinlock inside a sleeping lock.
-    pub(in crate::machine) fn inner(&self, lock: LockId) -> LockId {
-        self.locks[lock as usize].wait_lock.expect("sleeping locks have an inner spinlock")
-    }
-
-    pub(in crate::machine) fn inner_is_held(&self, lock: LockId) -> bool {
-        self.locks[self.inner(lock) as usize].holder.is_some()
     }
 }

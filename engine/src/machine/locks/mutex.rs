@@ -9,6 +9,7 @@ use super::release::Running;
 use super::spinlock;
 use crate::machine::context::Context;
 use crate::machine::primitives::SpinUntil;
+use crate::machine::seldom::Seldom;
 use crate::machine::state::State;
 use crate::waist::Machine as _;
 use crate::waist::{Access, LockId, Side, TaskId};
@@ -22,7 +23,7 @@ pub struct Mutex {
     handoff: bool,
     /// Ownership waits for this task to pick it up.
     pickup: Option<TaskId>,
-    osq: Osq,
+    osq: Seldom<Osq>,
 }
 
 impl Family for Mutex {

@@ -20,6 +20,7 @@ use super::spinlock;
 use crate::machine::context::Context;
 use crate::machine::lock::LockKind;
 use crate::machine::primitives::SpinUntil;
+use crate::machine::seldom::Seldom;
 use crate::machine::state::State;
 use crate::waist::Machine as _;
 use crate::waist::{Access, LockId, Side, TaskId};
@@ -41,7 +42,7 @@ pub struct CountedMutex {
     era: Era,
     count: i32,
     waiters: VecDeque<TaskId>,
-    spinners: Osq,
+    spinners: Seldom<Osq>,
 }
 
 impl Family for CountedMutex {
@@ -51,7 +52,7 @@ impl Family for CountedMutex {
     const SHARES_LINE: bool = true;
 
     fn new(era: Era) -> Self {
-        Self { era, count: 1, waiters: VecDeque::new(), spinners: Osq::default() }
+        Self { era, count: 1, waiters: VecDeque::new(), spinners: Seldom::default() }
     }
 
     fn try_fast(cx: &Context, lock: LockId, _side: Side) -> bool {

@@ -5,6 +5,7 @@
 
 use crate::machine::context::Context;
 use crate::machine::primitives::SpinUntil;
+use crate::machine::seldom::Empty;
 use crate::machine::state::State;
 use crate::waist::{Access, LockId, TaskId};
 use std::collections::VecDeque;
@@ -14,10 +15,19 @@ use std::collections::VecDeque;
 pub struct Osq(VecDeque<TaskId>);
 
 impl Osq {
+    /// That of a new lock.
+    pub(super) const fn new() -> Self {
+        Self(VecDeque::new())
+    }
+
     /// Nobody spins.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+impl Empty for Osq {
+    const EMPTY: &'static Self = &Self::new();
 }
 
 /// Finds the OSQ of a lock.

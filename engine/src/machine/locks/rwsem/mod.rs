@@ -16,6 +16,7 @@ use super::osq::Osq;
 use super::release::Running;
 use crate::machine::context::Context;
 use crate::machine::lock::LockKind;
+use crate::machine::seldom::{Empty, Seldom};
 use crate::machine::state::State;
 use crate::waist::time::Time;
 use crate::waist::Machine as _;
@@ -66,12 +67,23 @@ pub struct Rwsem {
     arriving_writers: u32,
     handoff: bool,
     owner: Owner,
+    slow: Seldom<Slow>,
+}
+
+/// What the slow paths keep: most files' rwsems never come to them.
+#[derive(Debug, Default)]
+struct Slow {
     waiters: VecDeque<Waiter>,
     osq: Osq,
     /// Readers granted but not yet running.
     granted: Vec<TaskId>,
     /// Whom the holder of the wait lock is about to wake.
     wake_list: Vec<TaskId>,
+}
+
+impl Empty for Slow {
+    const EMPTY: &'static Self =
+        &Self { waiters: VecDeque::new(), osq: Osq::new(), granted: Vec::new(), wake_list: Vec::new() };
 }
 
 impl Family for Rwsem {
@@ -89,10 +101,7 @@ impl Family for Rwsem {
             arriving_writers: 0,
             handoff: false,
             owner: Owner::default(),
-            waiters: VecDeque::new(),
-            osq: Osq::default(),
-            granted: Vec::new(),
-            wake_list: Vec::new(),
+            slow: Seldom::default(),
         }
     }
 
@@ -125,13 +134,13 @@ impl Rwsem {
     }
 
     fn is_first(&self, task: TaskId) -> bool {
-        self.waiters.front().is_some_and(|first| first.task == task)
+        self.slow.waiters.front().is_some_and(|first| first.task == task)
     }
 
     /// The first waiter is the next to have the lock.
     fn ask_for_handoff(&mut self) {
         self.handoff = true;
-        self.waiters[0].handoff = true;
+        self.slow.waiters[0].handoff = true;
     }
 
     fn clear_nonspinnable(&mut self) {
@@ -152,7 +161,7 @@ fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Atomic);
     let b = body(&mut s, lock);
-    let open = b.waiters.is_empty() && !b.handoff && !b.written();
+    let open = b.slow.waiters.is_empty() && !b.handoff && !b.written();
     match side {
         Side::Read if open => {
             b.readers += 1;
@@ -213,7 +222,7 @@ fn set_writer(s: &mut State, task: TaskId, lock: LockId) {
     let b = body(s, lock);
     b.writer = true;
     b.owner = Owner { task: Some(task), ..Owner::default() };
-    let first = b.waiters.front().map(|first| first.task);
+    let first = b.slow.waiters.front().map(|first| first.task);
     s.take(lock, task, first);
     s.show_pollers(task, lock); // who polled a free but handed-off lock now has an owner to watch
 }
@@ -258,12 +267,12 @@ fn up(s: &mut State, me: TaskId, lock: LockId, side: Side) -> bool {
     if b.readers > 0 {
         return false;
     }
-    if !b.waiters.is_empty() {
+    if !b.slow.waiters.is_empty() {
         b.clear_nonspinnable();
     }
     s.show_pollers(me, lock);
     let b = body(s, lock);
-    b.arriving_writers == 0 && !b.waiters.is_empty()
+    b.arriving_writers == 0 && !b.slow.waiters.is_empty()
 }
 
 fn up_write(s: &mut State, me: TaskId, lock: LockId) -> bool {
@@ -271,7 +280,7 @@ fn up_write(s: &mut State, me: TaskId, lock: LockId) -> bool {
     let b = body(s, lock);
     b.writer = false;
     b.owner = Owner::default();
-    let wake = !b.waiters.is_empty() && (b.era.has_phases() || !b.locked());
+    let wake = !b.slow.waiters.is_empty() && (b.era.has_phases() || !b.locked());
     s.show_pollers(me, lock);
     wake
 }

@@ -38,7 +38,7 @@ async fn steal_on_entry(cx: &Context, lock: LockId) -> bool {
     }
     set_reader_owned(&mut cx.state(), cx.id, lock);
     settle_owner(cx, lock, Side::Read).await;
-    if with(cx, lock, |b| b.readers == 1 && !b.waiters.is_empty()) {
+    if with(cx, lock, |b| b.readers == 1 && !b.slow.waiters.is_empty()) {
         wake_queued_readers(cx, lock).await;
     }
     true
@@ -66,7 +66,7 @@ async fn spin_as_reader(cx: &Context, lock: LockId) -> bool {
     let taken = spin::spin(cx, lock, Side::Read).await;
     cx.preempt_enable();
     if taken {
-        if with(cx, lock, |b| !b.waiters.is_empty()) {
+        if with(cx, lock, |b| !b.slow.waiters.is_empty()) {
             wake_queued_readers(cx, lock).await;
         }
         return true;
@@ -80,7 +80,7 @@ async fn wait_as_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_s
     let inner = cx.state().inner(lock);
     cx.runs(|code| code.ask);
     lock_to_wait(cx, inner, |code| code.queue).await;
-    let open = with(cx, lock, |b| b.era.has_phases() && b.waiters.is_empty() && !b.writer && !b.handoff);
+    let open = with(cx, lock, |b| b.era.has_phases() && b.slow.waiters.is_empty() && !b.writer && !b.handoff);
     if has_share && open {
         set_reader_owned(&mut cx.state(), cx.id, lock);
         spinlock::unlock(cx, inner);
@@ -88,10 +88,10 @@ async fn wait_as_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_s
     }
     queue_reader(cx, lock, has_share, no_reader_spin);
     wake::issue(cx, lock, inner, false);
-    while with(cx, lock, |b| !b.granted.contains(&cx.id)) {
+    while with(cx, lock, |b| !b.slow.granted.contains(&cx.id)) {
         cx.park_here().await;
     }
-    with(cx, lock, |b| b.granted.retain(|&reader| reader != cx.id));
+    with(cx, lock, |b| b.slow.granted.retain(|&reader| reader != cx.id));
     cx.runs(|code| code.taken);
     true
 }
@@ -114,8 +114,8 @@ fn queue_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_spin: boo
         s.touch_lock(cx.id, lock, Access::Atomic);
     }
     let b = body(&mut s, lock);
-    let alone = b.waiters.is_empty();
-    b.waiters.push_back(Waiter { task: cx.id, side: Side::Read, since, handoff: false, no_reader_spin });
+    let alone = b.slow.waiters.is_empty();
+    b.slow.waiters.push_back(Waiter { task: cx.id, side: Side::Read, since, handoff: false, no_reader_spin });
     if has_share {
         give_share_back(&mut s, cx.id, lock);
     }

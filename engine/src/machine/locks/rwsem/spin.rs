@@ -12,7 +12,7 @@ use crate::waist::{Access, LockId, Side, TaskId};
 const CLOCK_EVERY: Time = 16;
 
 fn osq_of(s: &mut State, lock: LockId) -> &mut Osq {
-    &mut body(s, lock).osq
+    &mut body(s, lock).slow.osq
 }
 
 /// Spins as long as there is hope. Whether the lock was taken.

@@ -1,6 +1,6 @@
 //! Whom a release, or a task that has just queued itself, wakes (`__rwsem_do_wake`, `rwsem_mark_wake`). Under the wait lock.
 
-use super::{body, note_reader, with, Era, Owner, Rwsem, Waiter};
+use super::{body, note_reader, with, Era, Owner, Rwsem, Slow, Waiter};
 use crate::machine::context::Context;
 use crate::machine::lock::Body;
 use crate::machine::locks::{spin_lock, spinlock};
@@ -20,7 +20,7 @@ pub(super) enum Wake {
 /// After a release.
 pub(in crate::machine::locks) async fn next(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
-    let spinner_will = with(cx, lock, |b| b.era.leaves_wake_ups_to_spinners() && !b.osq.is_empty());
+    let spinner_will = with(cx, lock, |b| b.era.leaves_wake_ups_to_spinners() && !b.slow.osq.is_empty());
     cx.runs(|code| code.wake);
     if !spinner_will {
         spin_lock(cx, inner).await;
@@ -54,13 +54,13 @@ pub(super) async fn mark_fetched(cx: &Context, lock: LockId, inner: LockId, wake
 fn line_of_first(s: &State, me: TaskId, lock: LockId, wake: Wake) -> Time {
     let Body::Rwsem(b) = &s.locks[lock as usize].body else { unreachable!("kind and body agree") };
     let may = |first: &&Waiter| first.side == Side::Read || wake == Wake::Any;
-    b.waiters.front().filter(may).map_or(0, |first| s.line_of_waiter(me, first.task))
+    b.slow.waiters.front().filter(may).map_or(0, |first| s.line_of_waiter(me, first.task))
 }
 
 /// How long it takes `me` to fetch the lines of those whom `wake` is going to mark, with the code for each reader.
 fn lines_of_woken(s: &State, me: TaskId, lock: LockId, wake: Wake) -> Time {
     let Body::Rwsem(b) = &s.locks[lock as usize].body else { unreachable!("kind and body agree") };
-    let Some(&Waiter { side, .. }) = b.waiters.front() else { return 0 };
+    let Some(&Waiter { side, .. }) = b.slow.waiters.front() else { return 0 };
     let (readers, phases) = (side == Side::Read, b.era.has_phases());
     if if readers { b.written() } else { wake == Wake::Readers } {
         return 0;
@@ -70,7 +70,7 @@ fn lines_of_woken(s: &State, me: TaskId, lock: LockId, wake: Wake) -> Time {
         (true, false) => usize::MAX,
         (true, true) => s.kernel.rwsem_reader_batch,
     };
-    let run = b.waiters.iter().take_while(|w| phases || w.side == side);
+    let run = b.slow.waiters.iter().take_while(|w| phases || w.side == side);
     let code = if readers { s.lock_code.mark_reader } else { 0 };
     run.filter(|w| w.side == side).take(all).map(|w| s.lines_of_waiter(me, w.task) + code).sum()
 }
@@ -89,7 +89,7 @@ pub(super) fn issue(cx: &Context, lock: LockId, inner: LockId, fetched: bool) {
 
 /// Wakes who was marked.
 pub(super) fn wake_marked(cx: &Context, lock: LockId, fetched: bool) {
-    let mut list = with(cx, lock, |b| std::mem::take(&mut b.wake_list));
+    let mut list = with(cx, lock, |b| std::mem::take(&mut b.slow.wake_list));
     for &task in &list {
         if fetched {
             cx.wake_fetched(lock, task);
@@ -98,7 +98,7 @@ pub(super) fn wake_marked(cx: &Context, lock: LockId, fetched: bool) {
         }
     }
     list.clear();
-    with(cx, lock, |b| b.wake_list = list);
+    with(cx, lock, |b| b.slow.wake_list = list);
 }
 
 /// After a task queued itself on `side`, `alone` in the queue: the lock may have become free, or readers may join readers.
@@ -126,11 +126,11 @@ pub(super) fn mark_after_queueing(s: &mut State, me: TaskId, lock: LockId, side:
 /// Puts whom `me` is to wake on the lock's wake list, after giving them the lock if they are granted it.
 pub(super) fn mark(s: &mut State, me: TaskId, lock: LockId, wake: Wake) {
     let b = body(s, lock);
-    let Some(&first) = b.waiters.front() else { return };
+    let Some(&first) = b.slow.waiters.front() else { return };
     match (first.side, wake) {
         (Side::Read, _) => grant_readers(s, me, lock, first),
         (Side::Write, Wake::Readers) => {}
-        (Side::Write, Wake::Any) if !b.era.grants_writers() => b.wake_list.push(first.task),
+        (Side::Write, Wake::Any) if !b.era.grants_writers() => b.slow.wake_list.push(first.task),
         (Side::Write, Wake::Any) => grant_writer(s, lock),
     }
 }
@@ -140,9 +140,9 @@ fn grant_writer(s: &mut State, lock: LockId) {
     if b.locked() {
         return; // somebody who has just come is in the count: it will look again under the wait lock
     }
-    let Some(first) = b.waiters.pop_front() else { return };
+    let Some(first) = b.slow.waiters.pop_front() else { return };
     b.writer = true;
-    b.wake_list.push(first.task);
+    b.slow.wake_list.push(first.task);
     s.grant(lock, first.task);
 }
 
@@ -157,18 +157,18 @@ fn grant_readers(s: &mut State, me: TaskId, lock: LockId, first: Waiter) {
         }
         return;
     }
-    let from = b.wake_list.len();
+    let from = b.slow.wake_list.len();
     if b.era.has_phases() {
         move_all_readers(b, batch);
         b.handoff = false;
     } else {
         move_run_of_readers(b);
     }
-    let granted = b.wake_list.len() - from;
+    let granted = b.slow.wake_list.len() - from;
     b.readers += granted as u32;
     let mut told = false;
     for at in from..from + granted {
-        let reader = body(s, lock).wake_list[at];
+        let reader = body(s, lock).slow.wake_list[at];
         told |= note_reader(s, reader, lock);
     }
     let b = body(s, lock);
@@ -184,7 +184,7 @@ fn grant_readers(s: &mut State, me: TaskId, lock: LockId, first: Waiter) {
 
 /// Phase-fair: readers wherever they are in the queue.
 fn move_all_readers(b: &mut Rwsem, batch: usize) {
-    let Rwsem { waiters, wake_list, granted, .. } = b;
+    let Slow { waiters, wake_list, granted, .. } = &mut *b.slow;
     let mut left = batch;
     waiters.retain(|w| {
         let goes = w.side == Side::Read && left > 0;
@@ -199,9 +199,10 @@ fn move_all_readers(b: &mut Rwsem, batch: usize) {
 
 /// First come, first served: readers up to the first writer.
 fn move_run_of_readers(b: &mut Rwsem) {
-    let run = b.waiters.iter().take_while(|w| w.side == Side::Read).count();
-    for reader in b.waiters.drain(..run) {
-        b.wake_list.push(reader.task);
-        b.granted.push(reader.task);
+    let Slow { waiters, wake_list, granted, .. } = &mut *b.slow;
+    let run = waiters.iter().take_while(|w| w.side == Side::Read).count();
+    for reader in waiters.drain(..run) {
+        wake_list.push(reader.task);
+        granted.push(reader.task);
     }
 }

@@ -45,7 +45,7 @@ async fn wait_as_writer(cx: &Context, lock: LockId) -> bool {
     }
     if !era.has_phases() {
         wake::wake_marked(cx, lock, false);
-    } else if with(cx, lock, |b| !b.wake_list.is_empty()) {
+    } else if with(cx, lock, |b| !b.slow.wake_list.is_empty()) {
         wake::issue(cx, lock, inner, false);
         lock_to_wait(cx, inner, |code| code.take).await;
     }
@@ -82,8 +82,8 @@ fn queue_writer(cx: &Context, lock: LockId) {
         s.touch_lock(cx.id, lock, Access::Atomic);
     }
     let b = body(&mut s, lock);
-    let alone = b.waiters.is_empty();
-    b.waiters.push_back(Waiter { task: cx.id, side: Side::Write, since, handoff: false, no_reader_spin: false });
+    let alone = b.slow.waiters.is_empty();
+    b.slow.waiters.push_back(Waiter { task: cx.id, side: Side::Write, since, handoff: false, no_reader_spin: false });
     b.arriving_writers -= u32::from(!b.era.writers_spin());
     wake::mark_after_queueing(&mut s, cx.id, lock, Side::Write, alone);
 }
@@ -108,7 +108,7 @@ async fn sleep_until_hope(cx: &Context, lock: LockId) {
         cx.pay().await;
         let mut s = cx.state();
         let b = body(&mut s, lock);
-        let since = (b.era.has_phases() && b.is_first(cx.id)).then(|| b.waiters[0].since);
+        let since = (b.era.has_phases() && b.is_first(cx.id)).then(|| b.slow.waiters[0].since);
         let asks = since.is_some_and(|since| s.may_ask_for_handoff(since));
         let b = body(&mut s, lock);
         // a release that began after this look is behind it in the line's queue: it was not seen
@@ -122,12 +122,12 @@ async fn sleep_until_hope(cx: &Context, lock: LockId) {
 fn take_as_queued_writer(cx: &Context, lock: LockId) -> bool {
     let mut s = cx.state();
     let b = body(&mut s, lock);
-    let first = b.waiters[0];
+    let first = b.slow.waiters[0];
     if b.handoff && first.handoff && first.task != cx.id {
         return false;
     }
     if b.locked() {
-        let since = b.waiters.iter().find(|w| w.task == cx.id).map(|w| w.since);
+        let since = b.slow.waiters.iter().find(|w| w.task == cx.id).map(|w| w.since);
         let may_ask = !b.handoff && b.era.has_phases() && (first.task == cx.id || !b.era.only_first_asks());
         if may_ask && since.is_some_and(|since| s.may_ask_for_handoff(since)) {
             body(&mut s, lock).ask_for_handoff();
@@ -137,12 +137,12 @@ fn take_as_queued_writer(cx: &Context, lock: LockId) -> bool {
     b.handoff = false;
     s.touch_lock(cx.id, lock, Access::Atomic);
     set_writer(&mut s, cx.id, lock);
-    body(&mut s, lock).waiters.retain(|w| w.task != cx.id);
+    body(&mut s, lock).slow.waiters.retain(|w| w.task != cx.id);
     true
 }
 
 fn is_marked(cx: &Context, lock: LockId) -> bool {
-    with(cx, lock, |b| b.waiters.iter().any(|w| w.task == cx.id && w.handoff))
+    with(cx, lock, |b| b.slow.waiters.iter().any(|w| w.task == cx.id && w.handoff))
 }
 
 /// The marked waiter spins on a running writer. True if it should try again at once.
