@@ -123,6 +123,40 @@ def test_where_runs_do_not_scatter_the_tolerance_decides(truth: tuple[float, ...
     assert values == pytest.approx(truth, rel=2 * calibrate.TOLERANCE)
 
 
+@pytest.mark.parametrize("truth", [(50.0,), (50.0, 20.0), (50.0, 20.0, 9.0)])
+def test_a_start_that_the_rows_do_not_refute_is_the_answer(truth: tuple[float, ...]) -> None:
+    objective = rough(0.01, *truth)
+    start = tuple(1.004 * each for each in truth)
+    assert search(objective, *start) == pytest.approx(start)
+    assert len(objective.known) == 1
+    refuted = rough(0.01, *truth)
+    assert search(refuted, *(1.2 * each for each in truth)) == pytest.approx(truth, rel=0.05)
+
+
+def test_slopes_that_were_not_needed_are_not_taken_for_slopes_of_zero() -> None:
+    objective = rough(0.0, 50.0, 20.0)
+    values, _ = find(objective, np.array([60.0, 15.0]), np.zeros((2, 2)))
+    assert values == pytest.approx(objective.truth, rel=2 * calibrate.TOLERANCE)
+
+
+class Bent(Rough):
+    """A rate that hardly changes on one side and falls steeply on the other, so a step by the slope goes astray."""
+
+    def compared(self, values: tuple[float, ...], numbers: Sequence[int] | None = None) -> list[Comparison]:
+        """The root is at 50; near it a slope is thirty times steeper than far above it."""
+        off = math.log(values[0] / 50)
+        rate = MEASURED * math.exp(-0.1 * off - 2 * math.tanh(3 * off))
+        simulated = interval([rate * 0.999, rate * 1.001])
+        return [Comparison(row=row(0), simulated=simulated, error=0.0, error_percent=None)]
+
+
+@pytest.mark.parametrize("start", [20.0, 45.0, 90.0, 300.0])
+def test_a_step_stays_between_values_that_are_known_to_be_too_low_and_too_high(start: float) -> None:
+    objective = Bent([Parameter("p", 1.0, 1000.0)], [row(0)], lambda _: (), lambda *_: {}, None, 1e-2)  # type: ignore[arg-type]
+    assert search(objective, start) == pytest.approx(50.0, rel=0.01)
+    assert len(objective.known) <= 10
+
+
 class Latency(Rough):
     """What rises with its parameter, as latencies do: the first guess goes the wrong way."""
 

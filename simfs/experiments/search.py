@@ -23,6 +23,9 @@ MOST_CORRECTED = 2
 STEPS = 12
 """Steps of a search, at most."""
 
+HELD = 2.0
+"""Standard errors within which rows do not refute the values that a search begins with: an interval of 95 %."""
+
 FLAT = 0.5
 """What is left of a slope when a step has changed nothing: the next one is longer."""
 
@@ -64,8 +67,13 @@ class Rough(Protocol):
 def search(objective: Rough, start: Vector, slopes: Vector | None = None) -> tuple[Vector, Vector]:
     """Return where the residuals are smallest, and their slopes there: of rows by parameters.
 
-    `slopes` are those that an earlier search came back with.
+    `slopes` are those that an earlier search came back with. A start that the rows do not refute is the answer.
     """
+    begin = np.clip(start, *np.array([(p.low, p.high) for p in objective.parameters]).T)
+    if _size(objective(begin)) <= HELD * objective.resolution:
+        return begin, np.zeros((len(objective.rows), start.size)) if slopes is None else slopes
+    if slopes is not None and not slopes.any():  # that search did not need them
+        slopes = None
     if len(objective.rows) == 1:
         return _root(objective, start, slopes)
     if len(objective.parameters) > MOST_CORRECTED:
@@ -118,10 +126,15 @@ def _root(objective: Rough, start: Vector, slopes: Vector | None) -> tuple[Vecto
     # For an operation that is nothing but this parameter, the first guess is exact.
     slope = 1.0 if slopes is None else float(slopes[0, 0]) * math.exp(place)
     here = residual(place)
+    other: dict[bool, float] = {}
+    """The last place of each sign."""
     for _ in range(STEPS):
         if here == 0:
             return result(place, slope)
+        other[here > 0] = place
         wanted = min(max(place - here / slope, low), high)
+        if len(other) == 2 and not min(other.values()) < wanted < max(other.values()):
+            wanted = sum(other.values()) / 2
         if wanted == place:
             break
         there = residual(wanted)
