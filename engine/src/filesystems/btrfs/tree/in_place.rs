@@ -127,11 +127,15 @@ mod tests {
         let items: Vec<_> = (0..40_000_u64).map(|number| dir_item(256, format!("{number}").as_bytes())).collect();
         items.iter().for_each(|item| insert(&tree, *item));
         let tree = tree.borrow();
-        assert!(tree.level(tree.root()) > 1);
+        assert_eq!(tree.level(tree.root()), 1);
         for item in &items {
             assert!(tree.items(tree.leaf_of(item.key).0).contains(item));
         }
-        assert_eq!(tree.leaf_of(inode(5).key).0, tree.blocks().find(|&block| tree.level(block) == 0).unwrap());
+        assert_eq!(
+            Some(tree.leaf_of(inode(5).key).0),
+            tree.child(tree.root(), 0),
+            "what is before all belongs in the first"
+        );
         tree.load_leaves(items.iter().map(|item| item.key));
     }
 }
