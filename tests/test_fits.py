@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import fakes
 import pytest
 from fakes import fitted, scenario
 
+from simfs.experiments.answer import run_points
 from simfs.experiments.calibrate import CalibrationError, Parameter, calibrate
 from simfs.experiments.fitted import fitted as fitted_scenario
 from simfs.results.model import MeasuredRow
-from simfs.results.run import Runs, run_scenario
-from simfs.scenario import load, placed_rows, value_of
+from simfs.results.run import Runs, native_engine, run_scenario
+from simfs.scenario import expand, load, placed_rows, value_of
 
 
 def test_a_fit_meets_its_row_in_few_evaluations_and_says_so() -> None:
@@ -125,3 +127,53 @@ def test_a_scenario_that_declares_a_fit_comes_back_with_it() -> None:
 def test_a_scenario_that_declares_no_fit_comes_back_as_it_is() -> None:
     asked = load("lock-cycle")
     assert fitted_scenario(asked, []) == (asked, ())
+
+
+@pytest.mark.parametrize(
+    ("replications", "metric", "runs"),
+    [(1, "cycles_per_s", 1), (1, "avg_latency_us", 2), (3, "cycles_per_s", 2)],
+)
+def test_the_last_runs_of_a_fit_are_those_that_predict_its_rows(
+    tmp_path: Path, replications: int, metric: str, runs: int
+) -> None:
+    texts: list[str] = []
+    native = native_engine()
+
+    def watching(text: str) -> str:
+        texts.append(text)
+        return native(text)
+
+    held = one_row(tmp_path, replications, metric)
+    asked = load(held)
+    rows = [MeasuredRow(**vars(row)) for row in placed_rows(asked.measured)]
+    found, (fit,) = fitted_scenario(asked, rows, engine=watching, threads=1)
+    assert len(texts) == runs * fit.evaluations
+    last = texts[-runs:]
+    texts.clear()
+    run_points(found, expand(found), (), engine=watching, threads=1)
+    assert texts[:runs] == last or replications < runs
+
+
+def one_row(folder: Path, replications: int, metric: str) -> Path:
+    """A scenario with one point and one row, on which the time under a lock is fitted."""
+    value = 20.0 if metric.endswith("us") else 250_000.0
+    unit = "us" if metric.endswith("us") else "1/s"
+    row = {"series": "default", "x": 4, "metric": metric, "unit": unit, "role": "calibrate", "value": value}
+    dataset = {
+        "name": "synthetic", "title": "Synthetic", "machine": "simulated", "kernel": "simulated",
+        "source": {"author": "simfs", "date": "2024", "where": "simulated"},
+        "series": {"default": {}}, "rows": [row],
+    }  # fmt: skip
+    load_ = {"kind": "lock_cycle", "lock": "mutex", "tasks": 4, "think": {"exponential": "10 us"}}
+    asked = {
+        "simfs": 1, "name": "one-row", "title": "Synthetic", "machine": {"profile": "server-24", "cpus": 4},
+        "kernel": "linux-6.11", "workload": load_ | {"hold": {"exponential": "2 us"}},
+        "measure": {"warmup": "1 ms", "duration": "20 ms", "replications": replications, "seed": 1},
+        "measured": "./data.yaml",
+        "calibrate": [
+            {"parameter": "workload.hold.exponential", "bounds": ["100 ns", "50 us"], "rows": [{"series": "default"}]}
+        ],
+    }  # fmt: skip
+    (folder / "data.yaml").write_text(json.dumps(dataset))
+    (folder / "asked.yaml").write_text(json.dumps(asked))
+    return folder / "asked.yaml"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from statistics import median
 
 import numpy as np
@@ -34,12 +35,15 @@ class Rough(Objective):
 
     noise = 0.0
     truth: tuple[float, ...] = ()
+    apart = False
+    """Whether runs of a row are the same with other values of parameters that it does not hang on."""
 
-    def compared(self, values: tuple[float, ...]) -> list[Comparison]:
+    def compared(self, values: tuple[float, ...], numbers: Sequence[int] | None = None) -> list[Comparison]:
         """Each row is a rate that hangs on one parameter."""
-        scatter = random.Random(repr(values))
         found = []
-        for number, (value, true) in enumerate(zip(values, self.truth, strict=True)):
+        for number in range(len(self.truth)) if numbers is None else numbers:
+            value, true = values[number], self.truth[number]
+            scatter = random.Random(repr((number, value if self.apart else values)))
             runs = [MEASURED * true / value * math.exp(scatter.gauss(0, self.noise)) for _ in range(2)]
             simulated = interval(runs)
             found.append(
@@ -77,16 +81,86 @@ def test_a_search_ends_at_the_noise_after_few_runs(parameters: int, runs: int, n
     assert sorted(missed)[54] < 4 * noise
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_parameter_with_a_row_of_its_own_is_found_without_the_runs_of_others(noise: float) -> None:
+    objective = rough(noise, 50.0, 20.0, 9.0, 7.0)
+    objective.apart = True
+    values = search(objective, 60.0, 15.0, 12.0, 6.0)
+    assert values == pytest.approx(objective.truth, rel=max(4 * noise, 2 * calibrate.TOLERANCE))
+    runs = sum(len(rows) for rows in objective.known.values())
+    assert runs <= 4 * 5 + 4 * 5, "beside the first differences five of each row"
+
+
+class Shared(Rough):
+    """A first parameter that moves all rows, two more that move one row each."""
+
+    def compared(self, values: tuple[float, ...], numbers: Sequence[int] | None = None) -> list[Comparison]:
+        """Times add up: of rows 0 and 1 the first parameter, of the others that and one of their own."""
+        found = []
+        for number in range(4) if numbers is None else numbers:
+            own = 0.0 if number < 2 else values[number - 1] - self.truth[number - 1]
+            rate = MEASURED * 100.0 / (100.0 + values[0] - self.truth[0] + own) * (1.02 if number else 1.0)
+            simulated = interval([rate * 0.999, rate * 1.001])
+            found.append(Comparison(row=row(number), simulated=simulated, error=0.0, error_percent=None))
+        return found
+
+
+def test_rows_of_their_own_are_met_after_all_others_and_do_not_move_them() -> None:
+    parameters = [Parameter(f"p{number}", 1.0, 1000.0) for number in range(3)]
+    objective = Shared(parameters, [row(n) for n in range(4)], lambda _: (), lambda *_: {}, None, 1e-3)  # type: ignore[arg-type]
+    objective.truth = (40.0, 30.0, 20.0)
+    values = search(objective, 50.0, 20.0, 25.0)
+    left = objective(values)
+    assert left[0] == pytest.approx(-left[1], abs=3e-3), "both rows of the first parameter are missed alike"
+    assert abs(left[2:]).max() < 3e-3, "the others are met"
+    alone = objective.part([0, 1], [0], values)
+    assert values[0] == pytest.approx(find(alone, np.array([50.0]))[0][0], rel=5e-3)
+
+
 @pytest.mark.parametrize("truth", [(50.0,), (50.0, 20.0)])
 def test_where_runs_do_not_scatter_the_tolerance_decides(truth: tuple[float, ...]) -> None:
     values = search(rough(0.0, *truth), *(1.5 * each for each in truth))
     assert values == pytest.approx(truth, rel=2 * calibrate.TOLERANCE)
 
 
+@pytest.mark.parametrize("truth", [(50.0,), (50.0, 20.0), (50.0, 20.0, 9.0)])
+def test_a_start_that_the_rows_do_not_refute_is_the_answer(truth: tuple[float, ...]) -> None:
+    objective = rough(0.01, *truth)
+    start = tuple(1.004 * each for each in truth)
+    assert search(objective, *start) == pytest.approx(start)
+    assert len(objective.known) == 1
+    refuted = rough(0.01, *truth)
+    assert search(refuted, *(1.2 * each for each in truth)) == pytest.approx(truth, rel=0.05)
+
+
+def test_slopes_that_were_not_needed_are_not_taken_for_slopes_of_zero() -> None:
+    objective = rough(0.0, 50.0, 20.0)
+    values, _ = find(objective, np.array([60.0, 15.0]), np.zeros((2, 2)))
+    assert values == pytest.approx(objective.truth, rel=2 * calibrate.TOLERANCE)
+
+
+class Bent(Rough):
+    """A rate that hardly changes on one side and falls steeply on the other, so a step by the slope goes astray."""
+
+    def compared(self, values: tuple[float, ...], numbers: Sequence[int] | None = None) -> list[Comparison]:
+        """The root is at 50; near it a slope is thirty times steeper than far above it."""
+        off = math.log(values[0] / 50)
+        rate = MEASURED * math.exp(-0.1 * off - 2 * math.tanh(3 * off))
+        simulated = interval([rate * 0.999, rate * 1.001])
+        return [Comparison(row=row(0), simulated=simulated, error=0.0, error_percent=None)]
+
+
+@pytest.mark.parametrize("start", [20.0, 45.0, 90.0, 300.0])
+def test_a_step_stays_between_values_that_are_known_to_be_too_low_and_too_high(start: float) -> None:
+    objective = Bent([Parameter("p", 1.0, 1000.0)], [row(0)], lambda _: (), lambda *_: {}, None, 1e-2)  # type: ignore[arg-type]
+    assert search(objective, start) == pytest.approx(50.0, rel=0.01)
+    assert len(objective.known) <= 10
+
+
 class Latency(Rough):
     """What rises with its parameter, as latencies do: the first guess goes the wrong way."""
 
-    def compared(self, values: tuple[float, ...]) -> list[Comparison]:
+    def compared(self, values: tuple[float, ...], numbers: Sequence[int] | None = None) -> list[Comparison]:
         """A row that is proportional to the third root of the parameter."""
         simulated = interval([MEASURED * (values[0] / self.truth[0]) ** (1 / 3)] * 2)
         return [

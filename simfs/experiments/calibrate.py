@@ -92,7 +92,8 @@ def calibrate(
     values, _ = search(full, start, slopes)
     _refuse_bounds(parameters, values)
     return Fit(
-        values=dict(zip((p.name for p in parameters), values.tolist(), strict=True)),
+        # As they were simulated, so that a prediction at the fitted rows is the run that has been made for the fit.
+        values=dict(zip((p.name for p in parameters), simulated(values), strict=True)),
         units={p.name: p.unit for p in parameters},
         bounds={p.name: (p.low, p.high) for p in parameters},
         rows=used,
@@ -134,9 +135,13 @@ class Runner:
         ).points
 
 
+Known = tuple[float, float]
+"""A residual and its standard error."""
+
+
 @dataclass
 class Objective:
-    """Residuals of the rows as a function of the parameter values; each value is simulated once."""
+    """Residuals of the rows as a function of the parameter values; each row is simulated once with each."""
 
     parameters: Sequence[Parameter]
     rows: Sequence[MeasuredRow]
@@ -144,34 +149,92 @@ class Objective:
     to_spec: ToSpec
     run: Runner
     tolerance: float
-    known: dict[tuple[float, ...], Vector] = field(default_factory=dict)
-    errors: list[float] = field(default_factory=list)
+    known: dict[tuple[float, ...], dict[int, Known]] = field(default_factory=dict)
+    """By values, as they are simulated, and number of the row."""
 
     def __call__(self, values: Vector) -> Vector:
         """Return the residuals at these parameter values."""
-        key = tuple(float(f"{v:.9g}") for v in values)
-        if key not in self.known:
-            compared = self.compared(key)
-            self.known[key] = np.array([residual(c) for c in compared])
-            self.errors += map(standard_error, compared)
-        return self.known[key]
+        return self.of_rows(values, range(len(self.rows)))
+
+    def of_rows(self, values: Vector, numbers: Sequence[int]) -> Vector:
+        """Return the residuals of the rows with these numbers."""
+        key = simulated(values)
+        known = self.known.setdefault(key, {})
+        if new := [number for number in numbers if number not in known]:
+            for number, c in zip(new, self.compared(key, new), strict=True):
+                known[number] = residual(c), standard_error(c)
+        return np.array([known[number][0] for number in numbers])
 
     @property
     def resolution(self) -> float:
-        """The residual that cannot be told from none; the tolerance at least.
+        """The residual that cannot be told from none; the tolerance at least."""
+        return self.resolution_of(range(len(self.rows)))
+
+    def resolution_of(self, numbers: Sequence[int]) -> float:
+        """The same of some rows.
 
         It is the standard error of a row's mean over replications, pooled over all that was simulated so far.
         """
-        return max(self.tolerance, float(np.sqrt(np.mean(np.square(self.errors)))))
+        errors = [known[n][1] for known in self.known.values() for n in numbers if n in known]
+        return max(self.tolerance, float(np.sqrt(np.mean(np.square(errors)))))
 
-    def compared(self, values: tuple[float, ...]) -> list[Comparison]:
-        """Simulate the rows with these parameter values; in the order of the rows."""
+    def part(self, rows: Sequence[int], parameters: Sequence[int], at: Vector) -> Part:
+        """The same for some rows and parameters alone; the other parameters are as in `at`."""
+        return Part(self, tuple(rows), tuple(parameters), at.copy())
+
+    def compared(self, values: tuple[float, ...], numbers: Sequence[int] | None = None) -> list[Comparison]:
+        """Simulate the rows with these parameter values, all or those with these numbers; in their order."""
+        rows = self.rows if numbers is None else [self.rows[number] for number in numbers]
         points = self.build(dict(zip((p.name for p in self.parameters), values, strict=True)))
-        results = self.run(_needed(points, self.rows), self.to_spec, [row.metric for row in self.rows])
-        answered, unmatched = compare(results, self.rows)
+        results = self.run(_needed(points, rows), self.to_spec, [row.metric for row in rows])
+        answered, unmatched = compare(results, rows)
         if unmatched:
             raise CalibrationError(f"no point of the scenario answers row '{unmatched[0].label}'")
-        return [c for row in self.rows for p in answered for c in p.measured if c.row == row]
+        return [c for row in rows for p in answered for c in p.measured if c.row == row]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of an objective as a function of some of its parameters."""
+
+    whole: Objective
+    row_numbers: tuple[int, ...]
+    open: tuple[int, ...]
+    at: Vector
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """What is searched for."""
+        return [self.whole.parameters[p] for p in self.open]
+
+    @property
+    def rows(self) -> list[MeasuredRow]:
+        """What has residuals."""
+        return [self.whole.rows[number] for number in self.row_numbers]
+
+    @property
+    def resolution(self) -> float:
+        """The residual that cannot be told from none."""
+        return self.whole.resolution_of(self.row_numbers)
+
+    def __call__(self, values: Vector) -> Vector:
+        """Return the residuals."""
+        return self.whole.of_rows(self._all(values), self.row_numbers)
+
+    def part(self, rows: Sequence[int], parameters: Sequence[int], at: Vector) -> Part:
+        """A part of the part."""
+        numbers = tuple(self.row_numbers[row] for row in rows)
+        return Part(self.whole, numbers, tuple(self.open[p] for p in parameters), self._all(at))
+
+    def _all(self, values: Vector) -> Vector:
+        whole = self.at.copy()
+        whole[list(self.open)] = values
+        return whole
+
+
+def simulated(values: Vector) -> tuple[float, ...]:
+    """Parameter values as they are simulated: no fit is known to more digits."""
+    return tuple(float(f"{v:.9g}") for v in values)
 
 
 def _needed(points: Sequence[PointLike], rows: Sequence[MeasuredRow]) -> list[PointLike]:

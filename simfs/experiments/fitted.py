@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simfs.results.model import Fit, MeasuredRow
-from simfs.results.run import Engine, Progress
+from simfs.results.run import Engine, Progress, Runs
 from simfs.scenario import Point, Scenario, expand, to_run_spec, value_of, with_values
 from simfs.scenario.fit_checks import chosen_rows
+from simfs.scenario.metrics import metric
 from simfs.scenario.units import duration
 
 if TYPE_CHECKING:  # with NumPy, which a run without a fit does not need
@@ -34,10 +35,19 @@ def fitted(
     from simfs.experiments.calibrate import calibrate
 
     parameters, used, build = problem(scenario, rows)
-    fit = calibrate(
-        parameters, used, build, to_spec=to_run_spec, engine=engine, threads=threads, progress=progress
-    )
+    options: dict[str, Any] = {"engine": engine, "threads": threads, "progress": progress}
+    runs = Runs(replications_of_an_evaluation(scenario, used))
+    fit = calibrate(parameters, used, build, to_spec=to_run_spec, measure=runs, **options)
     return with_values(scenario, fit.values), (fit,)
+
+
+def replications_of_an_evaluation(scenario: Scenario, rows: Sequence[MeasuredRow]) -> int:
+    """Two, whose spread tells when to stop; one long run where the scenario has but that and its batches tell it.
+
+    They are the first runs of the point at which the rows are predicted, so a store has them by then.
+    """
+    batches_tell = all(metric(row.metric).quantity == "throughput" for row in rows)
+    return 1 if scenario.measure.replications == 1 and batches_tell else 2
 
 
 def problem(

@@ -23,6 +23,9 @@ MOST_CORRECTED = 2
 STEPS = 12
 """Steps of a search, at most."""
 
+HELD = 2.0
+"""Standard errors within which rows do not refute the values that a search begins with: an interval of 95 %."""
+
 FLAT = 0.5
 """What is left of a slope when a step has changed nothing: the next one is longer."""
 
@@ -57,17 +60,52 @@ class Rough(Protocol):
     def __call__(self, values: Vector) -> Vector:
         """Return the residuals."""
 
+    def part(self, rows: Sequence[int], parameters: Sequence[int], at: Vector) -> Rough:
+        """The same for some rows and parameters alone, by number; the other parameters are as in `at`."""
+
 
 def search(objective: Rough, start: Vector, slopes: Vector | None = None) -> tuple[Vector, Vector]:
     """Return where the residuals are smallest, and their slopes there: of rows by parameters.
 
-    `slopes` are those that an earlier search came back with.
+    `slopes` are those that an earlier search came back with. A start that the rows do not refute is the answer.
     """
+    begin = np.clip(start, *np.array([(p.low, p.high) for p in objective.parameters]).T)
+    if _size(objective(begin)) <= HELD * objective.resolution:
+        return begin, np.zeros((len(objective.rows), start.size)) if slopes is None else slopes
+    if slopes is not None and not slopes.any():  # that search did not need them
+        slopes = None
     if len(objective.rows) == 1:
         return _root(objective, start, slopes)
     if len(objective.parameters) > MOST_CORRECTED:
-        return _differing(objective, start)
+        return _apart(objective, start, slopes)
     return _correcting(objective, start, slopes)
+
+
+def _apart(objective: Rough, start: Vector, slopes: Vector | None) -> tuple[Vector, Vector]:
+    """Find parameters that alone move a row of their own on that row, after all others on all other rows.
+
+    Such a row can be met whatever the others are, so the residuals of all rows are smallest where those of the other
+    rows are. The others are found without its runs, and it without theirs.
+    """
+    known = _first_slopes(objective, start) if slopes is None else slopes.copy()
+    own = _own_rows(known)
+    if not own:
+        return _differing(objective, start)
+    values = start.copy()
+    others = [p for p in range(start.size) if p not in own]
+    parts = [([r for r in range(len(objective.rows)) if r not in own.values()], others)] if others else []
+    for rows, parameters in [*parts, *(([row], [p]) for p, row in own.items())]:
+        at = np.ix_(rows, parameters)
+        found, known[at] = search(objective.part(rows, parameters, values), values[parameters], known[at])
+        values[parameters] = found
+    return values, known
+
+
+def _own_rows(slopes: Vector) -> dict[int, int]:
+    """The row of each parameter that moves no other row, if it is the only such one on it."""
+    moved = [np.flatnonzero(column).tolist() for column in slopes.T]
+    lone = [rows[0] for rows in moved if len(rows) == 1]
+    return {p: rows[0] for p, rows in enumerate(moved) if len(rows) == 1 and lone.count(rows[0]) == 1}
 
 
 def _root(objective: Rough, start: Vector, slopes: Vector | None) -> tuple[Vector, Vector]:
@@ -88,10 +126,15 @@ def _root(objective: Rough, start: Vector, slopes: Vector | None) -> tuple[Vecto
     # For an operation that is nothing but this parameter, the first guess is exact.
     slope = 1.0 if slopes is None else float(slopes[0, 0]) * math.exp(place)
     here = residual(place)
+    other: dict[bool, float] = {}
+    """The last place of each sign."""
     for _ in range(STEPS):
         if here == 0:
             return result(place, slope)
+        other[here > 0] = place
         wanted = min(max(place - here / slope, low), high)
+        if len(other) == 2 and not min(other.values()) < wanted < max(other.values()):
+            wanted = sum(other.values()) / 2
         if wanted == place:
             break
         there = residual(wanted)
@@ -116,13 +159,11 @@ def _correcting(objective: Rough, start: Vector, slopes: Vector | None) -> tuple
     Before it ends, differences of two parameters are taken once more. A step that ends higher than it began
     corrects the slopes too, and the next is half as long.
     """
-    low = np.array([p.low for p in objective.parameters]) / start
-    high = np.array([p.high for p in objective.parameters]) / start
+    low, high, x = _box(objective, start)
 
     def residuals(x: Vector) -> Vector:
         return objective(x * start)
 
-    x = np.clip(np.ones_like(start), low * (1 + 1e-6), high * (1 - 1e-6))
     here = residuals(x)
     reach, fresh = 1.0, slopes is None
     known = _differences(residuals, x, here, objective, high) if slopes is None else slopes * start
@@ -159,9 +200,7 @@ def _differing(objective: Rough, start: Vector) -> tuple[Vector, Vector]:
             raise _Settled(x * start)
         return found
 
-    low = np.array([p.low for p in objective.parameters]) / start
-    high = np.array([p.high for p in objective.parameters]) / start
-    first = np.clip(np.ones_like(start), low * (1 + 1e-6), high * (1 - 1e-6))
+    low, high, first = _box(objective, start)
     unknown = np.zeros((len(objective.rows), start.size))
     try:
         residuals(first)
@@ -181,6 +220,23 @@ def _differing(objective: Rough, start: Vector) -> tuple[Vector, Vector]:
 
 def _size(residuals: Vector) -> float:
     return float(np.sqrt(np.mean(residuals**2)))
+
+
+def _box(objective: Rough, start: Vector) -> tuple[Vector, Vector, Vector]:
+    """Bounds in units of `start`, and where a search between them begins."""
+    low = np.array([p.low for p in objective.parameters]) / start
+    high = np.array([p.high for p in objective.parameters]) / start
+    return low, high, np.clip(np.ones_like(start), low * (1 + 1e-6), high * (1 - 1e-6))
+
+
+def _first_slopes(objective: Rough, start: Vector) -> Vector:
+    """Slopes where a search begins, by differences."""
+    _, high, x = _box(objective, start)
+
+    def residuals(x: Vector) -> Vector:
+        return objective(x * start)
+
+    return _differences(residuals, x, residuals(x), objective, high) / start
 
 
 def _differences(

@@ -13,6 +13,9 @@ const KEPT: usize = 12;
 /// indices are those of a smaller one.
 const KEPT_FILES: u64 = 32_000_000;
 
+/// Files whose leaves are loaded together.
+const LOADED: usize = 32;
+
 /// What decides how files enter a subvolume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Begin {
@@ -97,8 +100,16 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn grow(subvolume: &mut Subvolume, dirs: &[DirId], numbers: std::ops::Range<u64>, name_length: usize) {
-    for (dir, name) in initial_files(dirs, numbers, name_length) {
-        subvolume.create(dir, &name);
+    let mut files = initial_files(dirs, numbers, name_length);
+    loop {
+        let next: Vec<_> = files.by_ref().take(LOADED).collect();
+        if next.is_empty() {
+            return;
+        }
+        subvolume.load_for(&next);
+        next.iter().for_each(|(dir, name)| {
+            subvolume.create(*dir, name);
+        });
     }
 }
 

@@ -91,6 +91,12 @@ impl Subvolume {
         (ino, index)
     }
 
+    /// Loads what files that will be created change.
+    pub fn load_for(&self, files: &[(u32, Vec<u8>)]) {
+        let keys = files.iter().map(|(dir, name)| items::dir_item(self.dirs[*dir as usize].ino, name).key);
+        self.tree.borrow().load_leaves(keys);
+    }
+
     /// `btrfs_unlink` and `btrfs_evict_inode` of a file with this inode and index.
     pub fn unlink(&mut self, dir: u32, name: &[u8], ino: u64, index: u64) {
         let dir_ino = self.dirs[dir as usize].ino;

@@ -1,8 +1,9 @@
 //! Changes of one leaf and nothing else, which most are: what `search` does for them where nobody has to lock.
 
-use super::interpolation::{between, count_up_to};
+use super::interpolation::{between, count_up_to, guess, Between};
 use super::key::{Item, Key, MAX_POINTERS};
 use super::{BlockId, Content, Tree};
+use std::hint::black_box;
 
 impl Tree {
     /// Puts items that follow each other where they belong, if they are not there, their leaf has room and none of the blocks
@@ -33,6 +34,27 @@ impl Tree {
         let slot = count_up_to(there, key, ends, |item| item.key);
         let follows = slot > 0 && there[slot - 1].key != key;
         follows.then_some((block, slot))
+    }
+
+    /// Loads the leaves in which keys belong, so that insertions find them in a cache. They lie anywhere in memory, which
+    /// gives many at a time as long as none of the loads needs another.
+    pub fn load_leaves(&self, keys: impl Iterator<Item = Key>) {
+        let leaves: Vec<_> = keys.map(|key| self.leaf_of(key)).collect();
+        let items: Vec<_> = leaves.iter().map(|&(leaf, key, ends)| (self.items(leaf), key, ends)).collect();
+        let guessed = items.iter().filter_map(|(there, key, ends)| there.get(guess(there.len(), *key, (*ends)?)));
+        black_box(guessed.fold(0, |sum, item| sum ^ item.size));
+    }
+
+    /// The leaf in which a key belongs, with the key and those it lies between.
+    fn leaf_of(&self, key: Key) -> (BlockId, Key, Option<Between>) {
+        let (mut block, mut ends) = (self.root(), None);
+        for _ in 0..self.level(self.root()) {
+            let pointers = self.pointers(block);
+            let slot = count_up_to(pointers, key, ends, |pointer| pointer.key).max(1);
+            ends = between(pointers[slot - 1].key, pointers.get(slot).map(|next| next.key));
+            block = pointers[slot - 1].child;
+        }
+        (block, key, ends)
     }
 
     /// Puts an item in the place of the last one with a key up to `key`, if that is as large, `goes` says so, and the tree is one
@@ -96,5 +118,24 @@ mod tests {
         assert_eq!(leaves(&quick), leaves(&plain));
         assert_eq!(quick.counts, Counts { restarts: quick.counts.restarts, ..plain.counts });
         assert!(in_place > 30_000, "{in_place}");
+    }
+
+    #[test]
+    fn the_leaf_that_is_loaded_is_the_one_in_which_the_key_is() {
+        let tree = RefCell::new(Tree::new());
+        tree.borrow().load_leaves([inode(5).key].into_iter());
+        let items: Vec<_> = (0..40_000_u64).map(|number| dir_item(256, format!("{number}").as_bytes())).collect();
+        items.iter().for_each(|item| insert(&tree, *item));
+        let tree = tree.borrow();
+        assert_eq!(tree.level(tree.root()), 1);
+        for item in &items {
+            assert!(tree.items(tree.leaf_of(item.key).0).contains(item));
+        }
+        assert_eq!(
+            Some(tree.leaf_of(inode(5).key).0),
+            tree.child(tree.root(), 0),
+            "what is before all belongs in the first"
+        );
+        tree.load_leaves(items.iter().map(|item| item.key));
     }
 }

@@ -40,7 +40,8 @@ fn near<T>(entries: &[T], key: Key, between: Between, key_of: &impl Fn(&T) -> Ke
     low..high
 }
 
-fn guess(len: usize, key: Key, (from, to): Between) -> usize {
+/// Where among so many entries a key is, if they lie evenly.
+pub fn guess(len: usize, key: Key, (from, to): Between) -> usize {
     let part = key.offset().saturating_sub(from.offset()) as f64 / (to.offset() - from.offset()) as f64;
     ((part * len as f64) as usize).min(len.saturating_sub(1))
 }
