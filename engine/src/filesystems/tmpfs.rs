@@ -2,6 +2,7 @@
 
 use super::costs::Costs;
 use super::ledger::Ledger;
+use super::listed;
 use super::namei::InodeOperations;
 use super::read_write::{self, FileOperations};
 use super::vfs::{SuperBlock, SuperOperations, INODE_CALLBACKS};
@@ -179,7 +180,11 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
         let (inode, recycled) = self.new_file(m);
         self.sb.calls.files.made(m, inode);
         self.count_names(dir, 1);
-        let rest = self.sb.inodes.enter(m, None, if recycled { c.make } else { c.make_from_new_slab }).await;
+        let rest = self
+            .sb
+            .inodes
+            .enter(m, listed::file(inode), None, if recycled { c.make } else { c.make_from_new_slab })
+            .await;
         self.sb.calls.dcache.looked_up(m, lookup);
         m.run(Account::System, rest).await;
         Ok(inode)
@@ -188,9 +193,9 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
     /// `shmem_mkdir`: as a file, and another link of the parent.
     async fn mkdir(&self, m: &M, parent: DirId, _: &[u8]) -> Result<DirId, NoSpace> {
         m.touch(self.directory(parent).line, Access::Write);
-        let rest = self.sb.inodes.enter(m, None, self.costs.mkdir).await;
-        m.run(Account::System, rest).await;
         let dir = self.new_directory(m);
+        let rest = self.sb.inodes.enter(m, listed::directory(dir), None, self.costs.mkdir).await;
+        m.run(Account::System, rest).await;
         self.count_names(parent, 1);
         self.count_links(parent, 1);
         Ok(dir)
@@ -241,7 +246,8 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
     async fn evict_file(&self, m: &M, _: DirId, file: File) {
         let c = &self.costs;
         self.sb.calls.files.whole_inode(m, file.inode);
-        let rest = self.sb.inodes.leave(m, None, c.evict + self.drop_pages(&file, u64::MAX)).await;
+        let rest =
+            self.sb.inodes.leave(m, listed::file(file.inode), None, c.evict + self.drop_pages(&file, u64::MAX)).await;
         m.run(Account::System, rest).await;
         m.call_rcu(FREED, if file.written { c.freed_written } else { c.freed });
         m.drop_lock(self.i_rwsem(&file));
@@ -249,7 +255,7 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
     }
 
     async fn evict_directory(&self, m: &M, _: DirId, dir: DirId) {
-        let rest = self.sb.inodes.leave(m, None, self.costs.evict_directory).await;
+        let rest = self.sb.inodes.leave(m, listed::directory(dir), None, self.costs.evict_directory).await;
         m.run(Account::System, rest).await;
         m.call_rcu(FREED, self.costs.freed);
         self.free_directories.borrow_mut().push(dir);

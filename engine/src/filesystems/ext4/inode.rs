@@ -5,6 +5,7 @@ use super::journal::{credits, Block, Handle};
 use super::map_blocks::ExtentLocks;
 use super::Ext4;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::listed;
 use crate::filesystems::vfs::INODE_CALLBACKS;
 use crate::filesystems::File;
 use crate::waist::Machine;
@@ -201,7 +202,7 @@ impl Ext4 {
         };
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
         self.free_inode(m, inode).await;
-        let rest = self.sb.inodes.leave(m, Some(u64::from(file.inode)), c.evict_stop).await;
+        let rest = self.sb.inodes.leave(m, listed::file(file.inode), Some(u64::from(file.inode)), c.evict_stop).await;
         m.run(Account::System, rest).await;
         let changed = [&freed[..], orphan.as_slice(), &self.group_blocks(self.ialloc.group_of(inode))].concat();
         self.stop(m, handle, file.inode, &changed).await;
