@@ -1,4 +1,4 @@
-"""Who changes a list stores to the neighbours that other CPUs have made: inodes of a superblock, children of a directory."""
+"""Who changes a list stores to neighbours that other CPUs have made: a superblock's inodes, a directory's children."""
 
 from __future__ import annotations
 

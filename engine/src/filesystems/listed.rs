@@ -76,18 +76,30 @@ impl Lists {
     }
 }
 
-/// The lines of entries' pointers. Memory that is freed on a CPU is used again there (a slab's list of free objects).
-#[derive(Default)]
+/// The lines of entries' pointers, or of whatever else has a number. Memory that is freed on a CPU is used again there (a slab's list of
+/// free objects).
 pub struct Pointers {
+    span: u32,
     lines: RefCell<FxMap<Entry, LineId>>,
     free: RefCell<FxMap<u32, Vec<LineId>>>,
 }
 
+impl Default for Pointers {
+    fn default() -> Self {
+        Self::of_span(1)
+    }
+}
+
 impl Pointers {
+    /// So many lines each.
+    pub fn of_span(span: u32) -> Self {
+        Self { span, lines: RefCell::default(), free: RefCell::default() }
+    }
+
     /// An entry is changed, or looked at.
     pub fn touch<M: Machine>(&self, m: &M, entry: Entry, access: Access) {
         let mut free = self.free.borrow_mut();
-        let mut new = || free.get_mut(&m.cpu()).and_then(Vec::pop).unwrap_or_else(|| m.new_line(1));
+        let mut new = || free.get_mut(&m.cpu()).and_then(Vec::pop).unwrap_or_else(|| m.new_line(self.span));
         m.touch(*self.lines.borrow_mut().entry(entry).or_insert_with(&mut new), access);
     }
 
@@ -118,7 +130,7 @@ mod tests {
     #[test]
     fn an_entry_that_comes_again_leaves_its_place() {
         let lists = Lists::default();
-        [1, 2, 3].map(|entry| lists.add(0, entry));
+        (1..4).for_each(|entry| drop(lists.add(0, entry)));
         assert_eq!(lists.add(5, 2), None);
         assert_eq!(lists.remove(3), [None, Some(1)]);
         assert_eq!((lists.first(0), lists.first(5)), (Some(1), Some(2)));

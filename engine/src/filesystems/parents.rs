@@ -36,7 +36,7 @@ impl Children {
 
 /// Whose dentry.
 fn whose(entry: Entry) -> (bool, File) {
-    let is_file = entry % 2 == 0;
+    let is_file = entry.is_multiple_of(2);
     (is_file, dentry(((entry - 1) / 2) as u32))
 }
 

@@ -227,6 +227,6 @@ impl Ext4 {
             return None;
         }
         m.run(Account::System, time.saturating_sub(self.orphans.usual())).await;
-        Some(self.orphans.delete(m, inode).await)
+        Some(self.orphans.delete(m, inode, &self.tables).await)
     }
 }
