@@ -69,8 +69,12 @@ impl Lists {
         }
         match (before, next) {
             (Some(before), _) => links.get_mut(&before).expect("it is listed").next = next,
-            (None, Some(next)) => drop(self.firsts.borrow_mut().insert(list, next)),
-            (None, None) => drop(self.firsts.borrow_mut().remove(&list)),
+            (None, Some(next)) => {
+                self.firsts.borrow_mut().insert(list, next);
+            }
+            (None, None) => {
+                self.firsts.borrow_mut().remove(&list);
+            }
         }
         [before, next]
     }
@@ -130,7 +134,9 @@ mod tests {
     #[test]
     fn an_entry_that_comes_again_leaves_its_place() {
         let lists = Lists::default();
-        (1..4).for_each(|entry| drop(lists.add(0, entry)));
+        for entry in [1, 2, 3] {
+            lists.add(0, entry);
+        }
         assert_eq!(lists.add(5, 2), None);
         assert_eq!(lists.remove(3), [None, Some(1)]);
         assert_eq!((lists.first(0), lists.first(5)), (Some(1), Some(2)));
