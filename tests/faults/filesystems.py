@@ -262,8 +262,8 @@ OTHERS = [
     Fault(
         "ext4 unlink: the inode's memory is not given back",
         E + "filesystems/ext4/inode.rs",
-        "        files.free.push(slot);",
-        "        if !FAULT { files.free.push(slot); }",
+        "        files.free.push(m.cpu(), slot);",
+        "        if !FAULT { files.free.push(m.cpu(), slot); }",
     ),
     Fault(
         "ext4 unlink: still on the orphan list",

@@ -3,6 +3,7 @@
 mod offsets;
 mod sb_info;
 
+use super::by_slot::FreeSlots;
 use super::costs::Costs;
 use super::ledger::Ledger;
 use super::listed;
@@ -71,7 +72,7 @@ pub struct Tmpfs {
     free_directories: RefCell<Vec<DirId>>,
     files: RefCell<Vec<Inode>>,
     /// Inodes whose memory was freed and not used again: a new file takes one of them before a new slab.
-    free: RefCell<Vec<u32>>,
+    free: RefCell<FreeSlots>,
 }
 
 impl Tmpfs {
@@ -133,7 +134,7 @@ impl Tmpfs {
     fn new_file<M: Machine>(&self, m: &M) -> (u32, bool) {
         let mut files = self.files.borrow_mut();
         let new = Inode { i_rwsem: self.sb.new_file(m), size: 0 };
-        match self.free.borrow_mut().pop() {
+        match self.free.borrow_mut().pop(m.cpu()) {
             Some(slot) => {
                 files[slot as usize] = new;
                 (slot, true)
@@ -170,7 +171,7 @@ impl Tmpfs {
 impl Audit for Tmpfs {
     fn audit(&self, ledger: &Ledger) -> Result<(), String> {
         let counted = |dir| (self.directory(dir).names, self.directory(dir).links);
-        ledger.compare_counts(counted, self.files.borrow().len(), &self.free.borrow())
+        ledger.compare_counts(counted, self.files.borrow().len(), &self.free.borrow().all())
     }
 }
 
@@ -280,7 +281,7 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
         m.run(Account::System, rest).await;
         m.call_rcu(FREED, if file.written { c.freed_written } else { c.freed });
         m.drop_lock(self.i_rwsem(&file));
-        self.free.borrow_mut().push(file.inode);
+        self.free.borrow_mut().push(m.cpu(), file.inode);
     }
 
     async fn evict_directory(&self, m: &M, _: DirId, dir: DirId) {

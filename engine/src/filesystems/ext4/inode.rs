@@ -4,6 +4,7 @@ use super::ialloc::{FLEX, INODES_PER_BLOCK};
 use super::journal::{credits, Block, Handle};
 use super::map_blocks::ExtentLocks;
 use super::Ext4;
+use crate::filesystems::by_slot::FreeSlots;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::listed;
 use crate::filesystems::vfs::INODE_CALLBACKS;
@@ -19,7 +20,7 @@ const LINE_BYTES: u32 = 64;
 #[derive(Default)]
 pub(super) struct Files {
     pub(super) slots: Vec<Slot>,
-    pub(super) free: Vec<u32>,
+    pub(super) free: FreeSlots,
 }
 
 #[derive(Clone, Copy)]
@@ -150,7 +151,7 @@ impl Ext4 {
             truncated: false,
         };
         let mut files = self.files.borrow_mut();
-        match files.free.pop() {
+        match files.free.pop(m.cpu()) {
             Some(free) => {
                 files.slots[free as usize] = slot;
                 free
@@ -166,7 +167,7 @@ impl Ext4 {
         let mut files = self.files.borrow_mut();
         m.drop_lock(files.slots[slot as usize].i_rwsem);
         files.slots[slot as usize].extents.drop(m);
-        files.free.push(slot);
+        files.free.push(m.cpu(), slot);
         self.fsync.dirty.forget(slot);
         self.mballoc.forget_written(slot);
     }
