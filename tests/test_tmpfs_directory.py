@@ -34,9 +34,10 @@ def accesses(path: Path, kernel: str, tasks: int = 1, **workload: Any) -> Counte
 def test_each_inode_that_comes_or_goes_takes_stat_lock(
     tmp_path: Path, operations: list[dict[str, str]], expected: int
 ) -> None:
-    given = {"operations": operations, "order": "in-turn"}
-    files = {"files": 0} if len(operations) == 2 else {}
-    result = simulate(spec(tmp_path, "create", 1, **given, **files))
+    given: dict[str, Any] = {"operations": operations, "order": "in-turn"}
+    if len(operations) == 2:
+        given["files"] = 0
+    result = simulate(spec(tmp_path, "create", 1, **given))
     assert holds(result, "tmpfs.stat_lock") == pytest.approx(expected, rel=0.02)
 
 
