@@ -255,7 +255,7 @@ def test_a_workload_reads_all_its_parameters(kind: str) -> None:
 def test_footprints_come_with_the_filesystem_they_belong_to() -> None:
     assert load_filesystem("xfs").spec()["xfs_buffer.struct"] == 3
     assert "jbd2_handle.journal" in load_filesystem("ext4").spec()
-    assert "vfs_dir.dentry" in load_vfs("tmpfs").spec()
+    assert "tmpfs_dir_inode.struct" in load_filesystem("tmpfs").spec()
     assert {q.unit for q in load_footprints().costs.values()} == {"lines"}
 
 

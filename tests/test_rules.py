@@ -64,7 +64,7 @@ def test_a_long_hold_of_the_hash_lock_ends_the_scaling_and_a_lock_for_each_chain
     one = run(tmp_path, slow, CREATE)
     many = run(tmp_path, slow, CREATE, rules="vfs.inode_hash: per-chain")
     assert one.throughput_per_s < 1e9 / 2000  # no more than one hold after the other
-    assert many.throughput_per_s > 1.2 * one.throughput_per_s
+    assert many.throughput_per_s > 1.15 * one.throughput_per_s  # 1.2 to 1.35 by seed
 
 
 WALK = (

@@ -83,7 +83,7 @@ def test_each_node_has_a_list_of_unused_dentries(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_names_that_are_looked_up_are_in_one_table(tmp_path: Path) -> None:
-    """Two lines that another CPU wrote last: on tmpfs a create takes 1 to 2 % longer."""
+    """A line that another CPU wrote last, so that a create takes longer, if it does not wait for other locks anyway."""
     many = [f"machine.{of}" for of in ("cpus=16", "cpus_per_socket=8", "cpus_per_llc=8")]
     cpus = "{profile: linux-6.12, rules: {vfs.parallel_lookups: %s}}"
     without, with_it = (
@@ -92,4 +92,4 @@ def test_names_that_are_looked_up_are_in_one_table(tmp_path: Path) -> None:
         ]
         for rule in ("false", "true")
     )
-    assert 0.95 * without < with_it < 0.995 * without
+    assert 0.95 * without < with_it < without

@@ -128,7 +128,7 @@ class TinyMachine:
 
     def touch(self, task: int, line: int, access: str) -> None:
         assert line < self.lines
-        assert access in ("read", "write", "atomic")
+        assert access in ("read", "store", "write", "atomic")
         self.calls["touch"] += 1
 
     def touch_beside(self, task: int, lock: int, access: str) -> None:

@@ -70,8 +70,8 @@ XFS = [
     Fault(
         "rename: the file that moves is not locked",
         E + "filesystems/namei.rs",
-        "    m.lock(inode, Side::Write).await;\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {\n        sb.times.changed(m, changed);\n    }\n    sb.d_move(m, dir, names.into).await;\n    m.unlock(inode, Side::Write).await;",
-        "    if !FAULT { m.lock(inode, Side::Write).await; }\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {\n        sb.times.changed(m, changed);\n    }\n    sb.d_move(m, dir, names.into).await;\n    if !FAULT { m.unlock(inode, Side::Write).await; }",
+        "    m.lock(inode, Side::Write).await;\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {\n        sb.times.changed(m, changed);\n    }\n    sb.d_move(m, dir, names.into, file.inode).await;\n    m.unlock(inode, Side::Write).await;",
+        "    if !FAULT { m.lock(inode, Side::Write).await; }\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {\n        sb.times.changed(m, changed);\n    }\n    sb.d_move(m, dir, names.into, file.inode).await;\n    if !FAULT { m.unlock(inode, Side::Write).await; }",
     ),
     Fault(
         "xfs ifree: the inode stays on its unlinked list",
@@ -262,14 +262,14 @@ OTHERS = [
     Fault(
         "ext4 unlink: the inode's memory is not given back",
         E + "filesystems/ext4/inode.rs",
-        "        files.free.push(slot);",
-        "        if !FAULT { files.free.push(slot); }",
+        "        files.free.push(m.cpu(), slot);",
+        "        if !FAULT { files.free.push(m.cpu(), slot); }",
     ),
     Fault(
         "ext4 unlink: still on the orphan list",
         E + "filesystems/ext4/orphan.rs",
-        "        list.remove(at);",
-        "        if !FAULT { list.remove(at); }",
+        "        let [before, next] = self.list.remove(inode.into());",
+        "        let [before, next] = if FAULT { [None; 2] } else { self.list.remove(inode.into()) };",
     ),
     Fault(
         "ext4 directory: a name takes no hole",
@@ -280,8 +280,8 @@ OTHERS = [
     Fault(
         "tmpfs unlink: names are not counted",
         E + "filesystems/tmpfs.rs",
-        "        m.run(Account::System, self.costs.remove).await;\n        self.count_names(dir, -1);",
-        "        m.run(Account::System, self.costs.remove).await;\n        if !FAULT { self.count_names(dir, -1); }",
+        "        self.changed(m, dir, -1);\n        m.run(Account::System, self.costs.remove).await;",
+        "        self.changed(m, dir, if FAULT { 0 } else { -1 });\n        m.run(Account::System, self.costs.remove).await;",
     ),
     Fault(
         "rename into another directory: no s_vfs_rename_mutex",

@@ -1,5 +1,6 @@
 //! What is kept of files by the slot of their inode, and made when it is first wanted.
 
+use crate::waist::CpuId;
 use std::cell::RefCell;
 
 /// One value for each slot that has one.
@@ -33,5 +34,46 @@ impl<T: Clone> BySlot<T> {
             values.resize(slot + 1, None);
         }
         values[slot] = Some(value);
+    }
+}
+
+/// Slots whose memory was freed. A CPU uses again what was freed on it, whose lines it has (a slab's list of free objects), then what others freed.
+#[derive(Default)]
+pub struct FreeSlots(Vec<Vec<u32>>);
+
+impl FreeSlots {
+    /// Was freed on this CPU.
+    pub fn push(&mut self, cpu: CpuId, slot: u32) {
+        let cpu = cpu as usize;
+        if self.0.len() <= cpu {
+            self.0.resize(cpu + 1, Vec::new());
+        }
+        self.0[cpu].push(slot);
+    }
+
+    /// One for this CPU.
+    pub fn pop(&mut self, cpu: CpuId) -> Option<u32> {
+        let own = self.0.get_mut(cpu as usize).and_then(Vec::pop);
+        own.or_else(|| self.0.iter_mut().find_map(Vec::pop))
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Vec<u32> {
+        self.0.concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FreeSlots;
+
+    #[test]
+    fn a_cpu_takes_what_was_freed_there_before_what_others_freed() {
+        let mut free = FreeSlots::default();
+        for (cpu, slot) in [(1, 10), (1, 11), (3, 30)] {
+            free.push(cpu, slot);
+        }
+        assert_eq!(free.all(), [10, 11, 30]);
+        assert_eq!([3, 3, 0, 1].map(|cpu| free.pop(cpu)), [Some(30), Some(11), Some(10), None]);
     }
 }

@@ -8,6 +8,7 @@ use super::data_pages::DataPages;
 use super::dcache::Dcache;
 use super::dentry::Dentries;
 use super::file_locks::FileLocks;
+use super::parents::Children;
 use super::{DirId, File};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
@@ -69,11 +70,12 @@ pub struct Calls {
     creat_looks_first: bool,
     /// Inodes and dentries.
     pub files: InCore,
-    dentries: Dentries,
+    pub(super) dentries: Dentries,
     /// Names that are looked up, and unused dentries.
     pub dcache: Dcache,
-    /// Those of directories.
+    /// Those of directories, and their lists of children.
     pub(super) directories: Dentries,
+    pub(super) children: Children,
     /// The directory of the files of those tasks whose directory somebody watches, and whether the task has been there.
     watched: BySlot<(DirId, bool)>,
     /// Lines of `i_writecount`, of files that were opened again for writing.
@@ -94,7 +96,7 @@ impl Calls {
         let (dentries, directories) = (Dentries::new(m, costs), Dentries::new(m, costs));
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
-        let guard = costs.rules().posix_locks;
+        let (guard, children) = (costs.rules().posix_locks, Children::new(costs.rules().dentry_line));
         let (costs, folios, written) = (CallCosts::new(costs)?, BySlot::default(), BySlot::default());
         let (writers, pages) = (BySlot::default(), DataPages::default());
         let locks = FileLocks::new(m, guard, costs.posix_lock);
@@ -106,6 +108,7 @@ impl Calls {
             dentries,
             dcache,
             directories,
+            children,
             watched: BySlot::default(),
             writers,
             folios,
@@ -176,7 +179,7 @@ impl Calls {
         let directory = File { inode: dir, written: false, writable: false };
         if !known {
             self.watched.put(m.task(), (dir, true));
-            self.directories.change_children(m, &directory).await;
+            self.directories.change_children(m, &directory, || ()).await;
         }
         self.directories.count(m, &directory).await;
         self.directories.count(m, &directory).await;

@@ -3,6 +3,7 @@
 //!
 //! What is done under these locks is a few stores, which the traced steps around them have: holds are those of the lines.
 
+use super::by_slot::BySlot;
 use super::costs::Costs;
 use super::DirId;
 use crate::kernel::vfs::DentryLru;
@@ -12,10 +13,18 @@ use crate::waist::{Access, Account, LineId, LockId, Side};
 /// Lines of `in_lookup_hashtable`: 1,024 chains, each with a bit that locks it in a word of 8 bytes.
 const IN_LOOKUP_LINES: u64 = 128;
 
+/// A name that is being looked up: its chain of the table, and `i_dir_seq` of its directory.
+pub struct Lookup {
+    chain: LineId,
+    i_dir_seq: LineId,
+}
+
 /// The table and the lists.
 pub struct Dcache {
     /// None before 4.7, when the directory's lock was held for itself also by lookups.
     in_lookup: Vec<LineId>,
+    /// Lines of `i_dir_seq`, of directories' inodes.
+    i_dir_seq: BySlot<LineId>,
     /// For each node a lock, with the list's head in its line, and the list's last dentry. None where dentries are kept in use.
     unused: Vec<(LockId, LineId)>,
     cpus_per_node: u32,
@@ -34,6 +43,7 @@ impl Dcache {
         };
         let lines = if rules.parallel_lookups { IN_LOOKUP_LINES } else { 0 };
         Self {
+            i_dir_seq: BySlot::default(),
             in_lookup: (0..lines).map(|_| m.new_line(1)).collect(),
             unused: (0..nodes).map(|_| (m.new_lock(class), m.new_line(1))).collect(),
             cpus_per_node,
@@ -45,19 +55,23 @@ impl Dcache {
         self.unused.is_empty()
     }
 
-    /// `d_alloc_parallel`: a name that is not known enters the table. Returns where, for [`Dcache::looked_up`].
-    pub fn look_up<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) -> Option<LineId> {
+    /// `d_alloc_parallel`: a name that is not known enters the table, after a look at `i_dir_seq`, which says whether the directory has changed
+    /// meanwhile. Returns where, for [`Dcache::looked_up`].
+    pub fn look_up<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) -> Option<Lookup> {
         let start = u64::from(dir).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let hash = name.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3));
-        let line = *self.in_lookup.get(((hash >> 32) % IN_LOOKUP_LINES) as usize)?;
-        m.touch(line, Access::Atomic);
-        Some(line)
+        let chain = *self.in_lookup.get(((hash >> 32) % IN_LOOKUP_LINES) as usize)?;
+        let i_dir_seq = self.i_dir_seq.get_or_make(dir, || m.new_line(1));
+        m.touch(i_dir_seq, Access::Read);
+        m.touch(chain, Access::Atomic);
+        Some(Lookup { chain, i_dir_seq })
     }
 
-    /// `d_lookup_done`: it leaves the table.
-    pub fn looked_up<M: Machine>(&self, m: &M, line: Option<LineId>) {
-        if let Some(line) = line {
-            m.touch(line, Access::Atomic);
+    /// `__d_add`: it leaves the table, and the directory has changed (`start_dir_add`).
+    pub fn looked_up<M: Machine>(&self, m: &M, lookup: Option<Lookup>) {
+        if let Some(Lookup { chain, i_dir_seq }) = lookup {
+            m.touch(i_dir_seq, Access::Atomic);
+            m.touch(chain, Access::Atomic);
         }
     }
 

@@ -50,9 +50,14 @@ impl Dentries {
         }
     }
 
-    /// The list of a directory's children changes, under its `d_lock`.
-    pub async fn change_children<M: Machine>(&self, m: &M, dir: &File) {
-        self.of(m, dir).under_lock(m, &self.exchange).await;
+    /// An access to what lies in the line of the count.
+    pub fn touch<M: Machine>(&self, m: &M, file: &File, access: Access) {
+        self.of(m, file).touch(m, access);
+    }
+
+    /// A change under `d_lock`: of the list of a directory's children.
+    pub async fn change_children<M: Machine>(&self, m: &M, dir: &File, change: impl FnOnce()) {
+        self.of(m, dir).under_lock(m, &self.exchange, change).await;
     }
 
     /// A reference is taken, or given back.

@@ -172,10 +172,11 @@ impl Audit for Ext4 {
 
     fn audit(&self, ledger: &Ledger) -> Result<(), String> {
         let (files, directories) = (self.files.borrow(), self.directories.borrow().made());
+        let free = files.free.all();
         self.mballoc.audit(directories)?;
-        self.ialloc.audit((files.slots.len() - files.free.len()) as u32, directories)?;
+        self.ialloc.audit((files.slots.len() - free.len()) as u32, directories)?;
         self.orphans.audit()?;
         let links = |dir| if self.links(dir) == 1 { ledger.links(dir) } else { self.links(dir) };
-        ledger.compare_counts(|dir| (self.directory(dir).2, links(dir)), files.slots.len(), &files.free)
+        ledger.compare_counts(|dir| (self.directory(dir).2, links(dir)), files.slots.len(), &free)
     }
 }

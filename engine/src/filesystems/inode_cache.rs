@@ -4,10 +4,11 @@
 //! What is done under these locks is part of a traced step: callers hand in the step's time and get back what is left of it.
 
 use super::costs::Costs;
+use super::listed::{Entry, Lists, Pointers, OTHERS};
 use crate::kernel::vfs::{InodeHash, InodeList, InodeLookup};
 use crate::waist::time::from_ns;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, LockId, Side, Time};
+use crate::waist::{Access, Account, LockId, Side, Time};
 use std::cell::Cell;
 
 /// Chains that stand for those of a hash table with a lock each. A real table has a million, where two tasks never meet.
@@ -19,7 +20,10 @@ pub struct InodeCache {
     hash_hold: Time,
     chains: Chains,
     lookup: InodeLookup,
-    lists: Vec<(LockId, LineId)>,
+    /// The locks of the lists, each with the list's head in its line.
+    lists: Vec<LockId>,
+    listed: Lists,
+    i_sb_list: Pointers,
     list_hold: Time,
 }
 
@@ -60,14 +64,14 @@ impl InodeCache {
             (m.class("vfs.inode_hash_lock", "vfs.inode_hash"), m.class("vfs.s_inode_list_lock", "vfs.inode_list"));
         let chains = if rules.inode_hash == InodeHash::Global { 1 } else { CHAINS };
         let lists = if rules.inode_list == InodeList::Global { 1 } else { m.cpus() as usize };
-        // The list's head lies in the lock's line; the old first inode's pointers in another.
-        let neighbours = (costs.number("vfs_sb.inode_list")? as u32).saturating_sub(1).max(1);
         Ok(Self {
             hash: (0..chains).map(|_| m.new_lock(hash)).collect(),
             hash_hold: costs.sum(&["inode_hash"])?,
             chains: Chains::new(costs)?,
             lookup: rules.inode_lookup,
-            lists: (0..lists).map(|_| (m.new_lock(list), m.new_line(neighbours))).collect(),
+            lists: (0..lists).map(|_| m.new_lock(list)).collect(),
+            listed: Lists::default(),
+            i_sb_list: Pointers::default(),
             list_hold: costs.sum(&["inode_list"])?,
         })
     }
@@ -77,7 +81,7 @@ impl InodeCache {
     pub async fn look_up<M: Machine>(&self, m: &M, number: u64, step: Time) -> Time {
         let time = self.hash_hold + self.chains.time();
         match self.lookup {
-            InodeLookup::Locked => Self::under(m, self.chain(number), None, time, step).await,
+            InodeLookup::Locked => self.hash(m, Some(number), time, step).await,
             InodeLookup::Rcu => {
                 m.run(Account::System, time).await;
                 step.saturating_sub(time)
@@ -87,40 +91,58 @@ impl InodeCache {
 
     /// An inode comes onto the list (`inode_sb_list_add`), and at `hashed` into the hash table if the filesystem uses it, after another look
     /// along its chain (`insert_inode_locked`). Returns what is left of the `step` that this is part of.
-    pub async fn enter<M: Machine>(&self, m: &M, hashed: Option<u64>, step: Time) -> Time {
+    pub async fn enter<M: Machine>(&self, m: &M, inode: Entry, hashed: Option<u64>, step: Time) -> Time {
         let time = self.hash_hold + hashed.map_or(0, |_| self.chains.time());
         if hashed.is_some() {
             self.chains.inodes.set(self.chains.inodes.get() + 1);
         }
-        self.pass(m, hashed, time, step).await
+        let rest = self.hash(m, hashed, time, step).await;
+        let list = m.cpu() as usize % self.lists.len();
+        self.under(m, self.lists[list], self.list_hold, rest, || self.list(m, list as u32, inode)).await
+    }
+
+    /// `list_add`.
+    fn list<M: Machine>(&self, m: &M, list: u32, inode: Entry) {
+        if inode != OTHERS {
+            self.i_sb_list.touch(m, inode, Access::Write);
+        }
+        let first = self.listed.add(list, inode);
+        first.into_iter().for_each(|first| self.i_sb_list.touch(m, first, Access::Store));
     }
 
     /// An inode leaves both (`inode_sb_list_del`, `remove_inode_hash`). Returns what is left of the `step` that this is part of.
-    pub async fn leave<M: Machine>(&self, m: &M, hashed: Option<u64>, step: Time) -> Time {
+    pub async fn leave<M: Machine>(&self, m: &M, inode: Entry, hashed: Option<u64>, step: Time) -> Time {
         if hashed.is_some() {
             self.chains.inodes.set(self.chains.inodes.get().saturating_sub(1));
         }
-        self.pass(m, hashed, self.hash_hold, step).await
+        let rest = self.hash(m, hashed, self.hash_hold, step).await;
+        let list = self.listed.list_of(inode).map_or(m.cpu() as usize % self.lists.len(), |list| list as usize);
+        let rest = self.under(m, self.lists[list], self.list_hold, rest, || self.unlist(m, inode)).await;
+        self.i_sb_list.free(m, inode);
+        rest
     }
 
-    async fn pass<M: Machine>(&self, m: &M, hashed: Option<u64>, hold: Time, step: Time) -> Time {
-        let mut rest = step;
-        if let Some(number) = hashed {
-            rest = Self::under(m, self.chain(number), None, hold, rest).await;
+    /// `list_del_init`.
+    fn unlist<M: Machine>(&self, m: &M, inode: Entry) {
+        self.i_sb_list.touch(m, inode, Access::Write);
+        let neighbours = self.listed.remove(inode);
+        neighbours.into_iter().flatten().for_each(|other| self.i_sb_list.touch(m, other, Access::Store));
+    }
+
+    async fn hash<M: Machine>(&self, m: &M, hashed: Option<u64>, hold: Time, step: Time) -> Time {
+        match hashed {
+            Some(number) => self.under(m, self.chain(number), hold, step, || ()).await,
+            None => step,
         }
-        let (lock, neighbour) = self.lists[m.cpu() as usize % self.lists.len()];
-        Self::under(m, lock, Some(neighbour), self.list_hold, rest).await
     }
 
     fn chain(&self, number: u64) -> LockId {
         self.hash[(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % self.hash.len()]
     }
 
-    async fn under<M: Machine>(m: &M, lock: LockId, line: Option<LineId>, hold: Time, step: Time) -> Time {
+    async fn under<M: Machine>(&self, m: &M, lock: LockId, hold: Time, step: Time, change: impl FnOnce()) -> Time {
         m.lock(lock, Side::Write).await;
-        if let Some(line) = line {
-            m.touch(line, Access::Write);
-        }
+        change();
         m.run(Account::System, hold).await;
         m.unlock(lock, Side::Write).await;
         step.saturating_sub(hold)

@@ -122,20 +122,25 @@ impl Lockref {
         fresh == trying || chance(&mut by.random.borrow_mut(), f64::from(fresh) / f64::from(trying))
     }
 
-    /// A change under the spinlock: who counts meanwhile queues for it.
-    pub async fn under_lock<M: Machine>(&self, m: &M, by: &Exchange) {
-        match by.rule {
-            DentryRef::Locked => self.change_locked(m).await,
-            _ if self.is_alone(m) => self.exchange_alone(m),
-            _ => self.change_locked(m).await,
+    /// A change under the spinlock of more than the word: who counts meanwhile queues for it.
+    pub async fn under_lock<M: Machine>(&self, m: &M, by: &Exchange, change: impl FnOnce()) {
+        if by.rule != DentryRef::Locked && self.is_alone(m) {
+            self.exchange_alone(m);
+            return change();
         }
+        self.hold(m, change).await;
     }
 
     async fn change_locked<M: Machine>(&self, m: &M) {
+        self.hold(m, || ()).await;
+    }
+
+    async fn hold<M: Machine>(&self, m: &M, change: impl FnOnce()) {
         self.at_lock.set(self.at_lock.get() + 1);
         self.last.set(Some(m.cpu()));
         m.lock(self.lock, Side::Write).await;
         m.touch_beside(self.lock, Access::Write); // `count > 0`, then the count: who queued for the line has lost it
+        change();
         m.settle().await;
         m.unlock(self.lock, Side::Write).await;
         self.last.set(Some(m.cpu()));

@@ -17,6 +17,7 @@ pub mod files_struct;
 pub mod inode_cache;
 pub mod ledger;
 pub mod links;
+pub mod listed;
 pub mod lockref;
 mod mapping;
 mod namei;

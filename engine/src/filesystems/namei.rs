@@ -1,5 +1,6 @@
 //! System calls on names (`fs/namei.c`): the VFS takes the locks and calls what a filesystem does under them.
 
+use super::listed::{self, Entry};
 use super::times::Timed;
 use super::{DirId, File, Mounted, NoSpace, Renaming};
 use crate::waist::Machine;
@@ -57,7 +58,7 @@ pub async fn create<M: Machine, F: InodeOperations<M>>(
     m.at("create");
     let (sb, (before, after)) = (fs.super_block(), fs.open_times());
     let times = (before, sb.rest_of_open(m, after));
-    let inode = with_parent(fs, m, dir, times, pin!(fs.create(m, dir, name))).await?;
+    let inode = with_parent(fs, m, dir, times, |slot| listed::file(*slot), pin!(fs.create(m, dir, name))).await?;
     sb.times.made(m, Timed::File(inode));
     Ok(File { inode, written: false, writable: true })
 }
@@ -71,17 +72,19 @@ pub async fn mkdir<M: Machine, F: InodeOperations<M>>(
 ) -> Result<DirId, NoSpace> {
     m.at("mkdir");
     let sb = fs.super_block();
-    let dir = with_parent(fs, m, parent, sb.calls.mkdir(), pin!(fs.mkdir(m, parent, name))).await?;
+    let (times, make) = (sb.calls.mkdir(), pin!(fs.mkdir(m, parent, name)));
+    let dir = with_parent(fs, m, parent, times, |dir| listed::directory(*dir), make).await?;
     sb.times.made(m, Timed::Directory(dir));
     Ok(dir)
 }
 
-/// Makes a name with its directory locked. The times are those before and after the locks.
+/// Makes a name, of what `named` tells, with its directory locked. The times are those before and after the locks.
 async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     fs: &F,
     m: &M,
     dir: DirId,
     (before, after): (Time, Time),
+    named: impl Fn(&T) -> Entry,
     make: Pin<&mut impl Future<Output = Result<T, NoSpace>>>,
 ) -> Result<T, NoSpace> {
     let (sb, parent) = (fs.super_block(), fs.directory_lock(dir));
@@ -91,6 +94,7 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     m.lock(parent, Side::Write).await;
     sb.calls.d_alloc(m, dir).await;
     let made = make.await;
+    made.iter().for_each(|made| sb.calls.is_child(m, dir, named(made)));
     sb.times.changed(m, Timed::Directory(dir));
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
@@ -122,6 +126,7 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
     let linked = fs.link(m, dir, name, file, rest).await;
     if linked.is_ok() {
         sb.links.inc(file.inode);
+        sb.calls.is_linked(m, dir, file.inode);
     }
     sb.times.changed(m, Timed::Directory(dir));
     sb.times.changed(m, Timed::File(file.inode));
@@ -153,7 +158,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     m.unlock(victim, Side::Write).await;
     fs.removed(m).await;
     m.might_sleep().await; // `dput`
-    sb.calls.dput_gone(m, dir).await;
+    sb.calls.dput_gone(m, dir, if last { listed::file(file.inode) } else { listed::OTHERS }).await;
     m.unlock(parent, Side::Write).await;
     if last {
         sb.calls.drop_pages(m, &file).await;
@@ -185,7 +190,7 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
     fs.evict_directory(m, parent, dir).await;
     fs.removed(m).await;
     m.might_sleep().await; // `dput`: inodegc's worker, which the eviction may have woken, runs before the parent is unlocked
-    sb.calls.dput_gone(m, parent).await;
+    sb.calls.dput_gone(m, parent, listed::directory(dir)).await;
     m.unlock(locks.0, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
@@ -216,7 +221,7 @@ pub async fn rename<M: Machine, F: InodeOperations<M>>(
     for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {
         sb.times.changed(m, changed);
     }
-    sb.d_move(m, dir, names.into).await;
+    sb.d_move(m, dir, names.into, file.inode).await;
     m.unlock(inode, Side::Write).await;
     m.might_sleep().await; // `dput`
     sb.unlock_rename(m, new, old).await;

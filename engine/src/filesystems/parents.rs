@@ -5,13 +5,39 @@
 //! changes the directory's `d_lockref` twice before and after the directory's lock. Under that lock a new dentry is put
 //! among the directory's children (`d_alloc`), and one that goes is taken out (`__dentry_kill`, then `dput` of the parent), with
 //! `d_lock` in the same word. fs/namei.c and fs/dcache.c of 6.10; before 2.6.38 walks took references all along, which is not modelled.
+//!
+//! The children are a list: who puts one in front stores to the dentry that was first, who takes one out to both neighbours. In
+//! `struct dentry` of x86-64 the pointers (`d_sib`, before 6.8 `d_child`) are at 144, the list's head (`d_children`, `d_subdirs`) at 160: in one
+//! line, which is that of `d_lockref` since 6.11 (128). A name that goes stays in the list, but on tmpfs, until its inode is used again.
 
 use super::calls::Calls;
+use super::listed::{self, Entry, Lists, Pointers};
 use super::{DirId, File};
-use crate::waist::Machine;
+use crate::kernel::vfs::DentryLine;
+use crate::waist::{Access, Machine};
 
-fn dentry(dir: DirId) -> File {
-    File { inode: dir, written: false, writable: false }
+fn dentry(inode: u32) -> File {
+    File { inode, written: false, writable: false }
+}
+
+/// The lists of directories' children.
+pub struct Children {
+    lists: Lists,
+    /// Where pointers and heads have a line apart from the count.
+    apart: Option<Pointers>,
+}
+
+impl Children {
+    /// None is known.
+    pub fn new(line: DentryLine) -> Self {
+        Self { lists: Lists::default(), apart: (line == DentryLine::WithName).then(Pointers::default) }
+    }
+}
+
+/// Whose dentry.
+fn whose(entry: Entry) -> (bool, File) {
+    let is_file = entry.is_multiple_of(2);
+    (is_file, dentry(((entry - 1) / 2) as u32))
 }
 
 impl Calls {
@@ -20,29 +46,78 @@ impl Calls {
         self.directories.count(m, &dentry(dir)).await;
     }
 
-    /// `d_alloc` of a new name.
+    /// `d_alloc` of a new name, which is a child from [`Calls::is_child`] on.
     pub async fn d_alloc<M: Machine>(&self, m: &M, dir: DirId) {
-        self.directories.change_children(m, &dentry(dir)).await;
+        let first = || {
+            self.touch_children(m, dir);
+            self.children.lists.first(dir).into_iter().for_each(|first| self.touch_sibling(m, first, Access::Store));
+        };
+        self.directories.change_children(m, &dentry(dir), first).await;
+    }
+
+    /// The name that was put in front with the directory locked is this.
+    pub fn is_child<M: Machine>(&self, m: &M, dir: DirId, entry: Entry) {
+        self.touch_sibling(m, entry, Access::Write);
+        self.children.lists.add(dir, entry);
+    }
+
+    /// The same of another name of a file, which has one already.
+    pub fn is_linked<M: Machine>(&self, m: &M, dir: DirId, slot: u32) {
+        if self.children.lists.list_of(listed::file(slot)).is_none() {
+            self.is_child(m, dir, listed::file(slot));
+        }
     }
 
     /// `dput` of a name that has gone, by its last user.
-    pub async fn dput_gone<M: Machine>(&self, m: &M, dir: DirId) {
+    pub async fn dput_gone<M: Machine>(&self, m: &M, dir: DirId, entry: Entry) {
         if self.dcache.keeps_none() {
-            self.dentry_kill(m, dir).await;
+            let unlist = || self.unlist(m, dir, entry);
+            self.directories.change_children(m, &dentry(dir), unlist).await;
+            self.count_directory(m, dir).await;
+            self.children.apart.iter().for_each(|apart| apart.free(m, entry));
         }
     }
 
     /// A file's dentry goes from one directory to another (`__d_move`), and that of its new name, which is now the old one's, is killed.
-    pub async fn move_dentry<M: Machine>(&self, m: &M, from: DirId, to: DirId) {
-        self.directories.change_children(m, &dentry(from)).await;
+    pub async fn move_dentry<M: Machine>(&self, m: &M, from: DirId, to: DirId, slot: u32) {
+        let entry = listed::file(slot);
+        self.directories.change_children(m, &dentry(from), || self.unlist(m, from, entry)).await;
         if to != from {
-            self.directories.change_children(m, &dentry(to)).await;
+            self.directories.change_children(m, &dentry(to), || ()).await;
         }
+        self.is_child(m, to, entry); // in front of its new name's, which this task has put there
     }
 
     /// `__dentry_kill`, and the reference that a child has of its parent.
     pub async fn dentry_kill<M: Machine>(&self, m: &M, dir: DirId) {
-        self.directories.change_children(m, &dentry(dir)).await;
-        self.directories.count(m, &dentry(dir)).await;
+        self.directories.change_children(m, &dentry(dir), || ()).await;
+        self.count_directory(m, dir).await;
+    }
+
+    fn unlist<M: Machine>(&self, m: &M, dir: DirId, entry: Entry) {
+        if self.children.lists.list_of(entry).is_none() {
+            return;
+        }
+        self.touch_sibling(m, entry, Access::Write);
+        let [before, next] = self.children.lists.remove(entry);
+        if before.is_none() {
+            self.touch_children(m, dir);
+        }
+        [before, next].into_iter().flatten().for_each(|other| self.touch_sibling(m, other, Access::Store));
+    }
+
+    /// The head of the list.
+    fn touch_children<M: Machine>(&self, m: &M, dir: DirId) {
+        if let Some(apart) = &self.children.apart {
+            apart.touch(m, listed::directory(dir), Access::Write);
+        }
+    }
+
+    fn touch_sibling<M: Machine>(&self, m: &M, entry: Entry, access: Access) {
+        match (&self.children.apart, whose(entry)) {
+            (Some(apart), _) => apart.touch(m, entry, access),
+            (None, (true, file)) => self.dentries.touch(m, &file, access),
+            (None, (false, dir)) => self.directories.touch(m, &dir, access),
+        }
     }
 }

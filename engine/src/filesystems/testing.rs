@@ -15,7 +15,7 @@ use std::rc::Rc;
 pub const MS: Time = 1_000_000_000;
 
 /// The type of each lock, by its role.
-const LOCKS: [(&str, &str); 21] = [
+const LOCKS: [(&str, &str); 22] = [
     ("xfs.buffer", "semaphore"),
     ("xfs.ilock", "rwsem"),
     ("xfs.iolock", "rwsem"),
@@ -32,6 +32,7 @@ const LOCKS: [(&str, &str); 21] = [
     ("mm.lru_lock", "qspinlock"),
     ("vfs.d_lock", "qspinlock"),
     ("vfs.flc_lock", "qspinlock"),
+    ("tmpfs.stat_lock", "qspinlock"),
     ("xfs.i_flags_lock", "qspinlock"),
     ("ext4.j_state_lock", "qrwlock"),
     ("ext4.j_list_lock", "qspinlock"),

@@ -1,7 +1,12 @@
 //! tmpfs: the floor. A directory's `i_rwsem`, the superblock's inode list, and memory.
 
+mod offsets;
+mod sb_info;
+
+use super::by_slot::FreeSlots;
 use super::costs::Costs;
 use super::ledger::Ledger;
+use super::listed;
 use super::namei::InodeOperations;
 use super::read_write::{self, FileOperations};
 use super::vfs::{SuperBlock, SuperOperations, INODE_CALLBACKS};
@@ -9,6 +14,8 @@ use super::{initial_files, Attribute, Audit, DirId, File, Io, Mounted, NoSpace, 
 use crate::cost_table;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Time};
+use offsets::Offsets;
+use sb_info::SbInfo;
 use std::cell::RefCell;
 
 cost_table!(TmpfsCosts {
@@ -39,7 +46,9 @@ const FREED: u64 = INODE_CALLBACKS + 1;
 #[derive(Clone, Copy)]
 struct Directory {
     i_rwsem: LockId,
+    /// `i_size` and the times.
     line: LineId,
+    i_version: LineId,
     names: u32,
     links: u32,
 }
@@ -55,12 +64,15 @@ struct Inode {
 pub struct Tmpfs {
     sb: SuperBlock,
     costs: TmpfsCosts,
+    info: SbInfo,
+    offsets: Offsets,
     directory_lines: u32,
+    counts_versions: bool,
     directories: RefCell<Vec<Directory>>,
     free_directories: RefCell<Vec<DirId>>,
     files: RefCell<Vec<Inode>>,
     /// Inodes whose memory was freed and not used again: a new file takes one of them before a new slab.
-    free: RefCell<Vec<u32>>,
+    free: RefCell<FreeSlots>,
 }
 
 impl Tmpfs {
@@ -69,7 +81,10 @@ impl Tmpfs {
         let fs = Self {
             sb: SuperBlock::new(m, "tmpfs", costs)?,
             costs: TmpfsCosts::new(costs)?,
-            directory_lines: costs.number("vfs_dir.dentry")? as u32,
+            info: SbInfo::new(m),
+            offsets: Offsets::new(costs)?,
+            directory_lines: costs.number("tmpfs_dir_inode.struct")? as u32,
+            counts_versions: costs.rules().tmpfs_i_version,
             directories: RefCell::default(),
             free_directories: RefCell::default(),
             files: RefCell::default(),
@@ -83,14 +98,25 @@ impl Tmpfs {
         if let Some(free) = self.free_directories.borrow_mut().pop() {
             return free;
         }
-        let (i_rwsem, line) = (self.sb.new_directory(m), m.new_line(self.directory_lines));
+        let (i_rwsem, line, i_version) = (self.sb.new_directory(m), m.new_line(self.directory_lines), m.new_line(1));
         let mut directories = self.directories.borrow_mut();
-        directories.push(Directory { i_rwsem, line, names: 0, links: 2 });
+        directories.push(Directory { i_rwsem, line, i_version, names: 0, links: 2 });
         (directories.len() - 1) as DirId
     }
 
     fn directory(&self, dir: DirId) -> Directory {
         self.directories.borrow()[dir as usize]
+    }
+
+    /// A name has come or gone: size, times, and the version, by compare-and-exchange (`inode_maybe_inc_iversion`).
+    fn changed<M: Machine>(&self, m: &M, dir: DirId, change: i32) {
+        let Directory { line, i_version, .. } = self.directory(dir);
+        m.touch(line, Access::Write);
+        if self.counts_versions {
+            m.touch(i_version, Access::Read);
+            m.touch(i_version, Access::Atomic);
+        }
+        self.count_names(dir, change);
     }
 
     fn count_names(&self, dir: DirId, change: i32) {
@@ -108,7 +134,7 @@ impl Tmpfs {
     fn new_file<M: Machine>(&self, m: &M) -> (u32, bool) {
         let mut files = self.files.borrow_mut();
         let new = Inode { i_rwsem: self.sb.new_file(m), size: 0 };
-        match self.free.borrow_mut().pop() {
+        match self.free.borrow_mut().pop(m.cpu()) {
             Some(slot) => {
                 files[slot as usize] = new;
                 (slot, true)
@@ -145,7 +171,7 @@ impl Tmpfs {
 impl Audit for Tmpfs {
     fn audit(&self, ledger: &Ledger) -> Result<(), String> {
         let counted = |dir| (self.directory(dir).names, self.directory(dir).links);
-        ledger.compare_counts(counted, self.files.borrow().len(), &self.free.borrow())
+        ledger.compare_counts(counted, self.files.borrow().len(), &self.free.borrow().all())
     }
 }
 
@@ -174,82 +200,93 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
 
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<u32, NoSpace> {
         let c = &self.costs;
-        m.touch(self.directory(dir).line, Access::Write);
         let lookup = self.sb.calls.dcache.look_up(m, dir, name);
         let (inode, recycled) = self.new_file(m);
         self.sb.calls.files.made(m, inode);
-        self.count_names(dir, 1);
-        let rest = self.sb.inodes.enter(m, None, if recycled { c.make } else { c.make_from_new_slab }).await;
+        self.info.count_inode(m).await;
+        let rest = self
+            .sb
+            .inodes
+            .enter(m, listed::file(inode), None, if recycled { c.make } else { c.make_from_new_slab })
+            .await;
         self.sb.calls.dcache.looked_up(m, lookup);
+        self.offsets.add(m, dir, listed::file(inode));
+        self.changed(m, dir, 1);
         m.run(Account::System, rest).await;
         Ok(inode)
     }
 
     /// `shmem_mkdir`: as a file, and another link of the parent.
     async fn mkdir(&self, m: &M, parent: DirId, _: &[u8]) -> Result<DirId, NoSpace> {
-        m.touch(self.directory(parent).line, Access::Write);
-        let rest = self.sb.inodes.enter(m, None, self.costs.mkdir).await;
-        m.run(Account::System, rest).await;
         let dir = self.new_directory(m);
-        self.count_names(parent, 1);
+        self.info.count_inode(m).await;
+        let rest = self.sb.inodes.enter(m, listed::directory(dir), None, self.costs.mkdir).await;
+        self.offsets.add(m, parent, listed::directory(dir));
+        self.changed(m, parent, 1);
+        m.run(Account::System, rest).await;
         self.count_links(parent, 1);
         Ok(dir)
     }
 
-    async fn look_up(&self, m: &M, dir: DirId) {
-        m.touch(self.directory(dir).line, Access::Write);
-    }
+    async fn look_up(&self, _: &M, _: DirId) {}
 
     /// `simple_lookup`.
-    async fn look_up_free(&self, m: &M, dir: DirId, _: &[u8], time: Time) -> Time {
-        m.touch(self.directory(dir).line, Access::Write);
+    async fn look_up_free(&self, _: &M, _: DirId, _: &[u8], time: Time) -> Time {
         time
     }
 
-    /// `shmem_link`.
+    /// `shmem_link`: the name counts as an inode (`shmem_reserve_inode`).
     async fn link(&self, m: &M, dir: DirId, _: &[u8], _: &File, time: Time) -> Result<(), NoSpace> {
+        self.info.count_inode(m).await;
+        self.offsets.add(m, dir, listed::OTHERS);
+        self.changed(m, dir, 1);
         m.run(Account::System, time).await;
-        self.count_names(dir, 1);
         Ok(())
     }
 
-    async fn unlink(&self, m: &M, dir: DirId, _: &[u8], _: &File, last: bool) {
-        m.run(Account::System, self.costs.remove).await;
-        self.count_names(dir, -1);
+    async fn unlink(&self, m: &M, dir: DirId, _: &[u8], file: &File, last: bool) {
         if !last {
+            self.info.count_inode(m).await;
             self.sb.free_dentry(m);
         }
+        self.offsets.remove(m, dir, if last { listed::file(file.inode) } else { listed::OTHERS });
+        self.changed(m, dir, -1);
+        m.run(Account::System, self.costs.remove).await;
     }
 
-    async fn rmdir(&self, m: &M, parent: DirId, _: &[u8], _: DirId) {
+    /// `shmem_rmdir`.
+    async fn rmdir(&self, m: &M, parent: DirId, _: &[u8], dir: DirId) {
+        self.offsets.remove(m, parent, listed::directory(dir));
+        self.changed(m, parent, -1);
         m.run(Account::System, self.costs.rmdir).await;
-        self.count_names(parent, -1);
         self.count_links(parent, -1);
     }
 
-    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, _: &File, time: Time) -> Result<(), NoSpace> {
-        m.touch(self.directory(dir).line, Access::Write);
-        if names.into != dir {
-            m.touch(self.directory(names.into).line, Access::Write);
-        }
+    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File, time: Time) -> Result<(), NoSpace> {
+        let name = listed::file(file.inode);
+        self.offsets.remove(m, dir, name);
+        self.offsets.add(m, names.into, name);
+        self.changed(m, dir, -1);
+        self.changed(m, names.into, 1);
         m.run(Account::System, time).await;
-        self.count_names(dir, -1);
-        self.count_names(names.into, 1);
         Ok(())
     }
 
     async fn evict_file(&self, m: &M, _: DirId, file: File) {
         let c = &self.costs;
         self.sb.calls.files.whole_inode(m, file.inode);
-        let rest = self.sb.inodes.leave(m, None, c.evict + self.drop_pages(&file, u64::MAX)).await;
+        self.info.count_inode(m).await;
+        let rest =
+            self.sb.inodes.leave(m, listed::file(file.inode), None, c.evict + self.drop_pages(&file, u64::MAX)).await;
         m.run(Account::System, rest).await;
         m.call_rcu(FREED, if file.written { c.freed_written } else { c.freed });
         m.drop_lock(self.i_rwsem(&file));
-        self.free.borrow_mut().push(file.inode);
+        self.free.borrow_mut().push(m.cpu(), file.inode);
     }
 
     async fn evict_directory(&self, m: &M, _: DirId, dir: DirId) {
-        let rest = self.sb.inodes.leave(m, None, self.costs.evict_directory).await;
+        self.info.count_inode(m).await;
+        let rest = self.sb.inodes.leave(m, listed::directory(dir), None, self.costs.evict_directory).await;
         m.run(Account::System, rest).await;
         m.call_rcu(FREED, self.costs.freed);
         self.free_directories.borrow_mut().push(dir);

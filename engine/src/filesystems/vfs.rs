@@ -99,9 +99,9 @@ impl SuperBlock {
 
     /// `d_move`: the dentry is moved under the `rename_lock` of the whole kernel, before the directories are unlocked. That of the new
     /// name, which nobody finds any more, goes with its last reference (`__d_free`).
-    pub async fn d_move<M: Machine>(&self, m: &M, from: DirId, to: DirId) {
+    pub async fn d_move<M: Machine>(&self, m: &M, from: DirId, to: DirId, slot: u32) {
         m.lock(self.rename_lock, Side::Write).await;
-        self.calls.move_dentry(m, from, to).await;
+        self.calls.move_dentry(m, from, to, slot).await;
         m.run(Account::System, self.d_move).await;
         m.unlock(self.rename_lock, Side::Write).await;
         self.calls.dentry_kill(m, from).await;

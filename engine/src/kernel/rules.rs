@@ -141,6 +141,10 @@ rules! {
     "vfs.posix_locks" => posix_locks: vfs::PosixLocks = vfs::PosixLocks::PerFile;
     /// Calls that move the position of a file that others may use lock it (`fdget_pos`).
     "vfs.f_pos_lock" => f_pos_lock: bool = true;
+    /// What gives the names of a directory of tmpfs their offsets (`simple_offset_add`).
+    "tmpfs.offsets" => directory_offsets: vfs::DirectoryOffsets = vfs::DirectoryOffsets::MapleTree;
+    /// tmpfs counts the changes of a directory (`SB_I_VERSION`).
+    "tmpfs.i_version" => tmpfs_i_version: bool = true;
     /// What a commit into the CIL takes `xc_cil_lock` for.
     "xfs.cil" => cil: xfs::Cil = xfs::Cil::PerCpu;
     /// How many checkpoints are written at a time (`xlog_cil_push_work`).
@@ -237,6 +241,8 @@ rules! {
     "ext4.delayed_insert" => delayed_insert: ext4::DelayedInsert = ext4::DelayedInsert::Exclusive;
     /// A change of attributes takes `s_orphan_lock` to see that the inode is no orphan (`ext4_orphan_del`).
     "ext4.setattr_orphan" => setattr_orphan: bool = false;
+    /// The superblock's buffer is locked while the list of orphans changes it, and the checksum written then.
+    "ext4.locked_superblock" => locked_superblock: bool = true;
     /// A truncation within a block takes `j_list_lock` although the inode is on the transaction's list (`jbd2_journal_file_inode`).
     "ext4.ordered_range" => ordered_range: bool = true;
     /// A buffered write starts a journal handle for each page (`ext4_da_write_begin`).

@@ -87,6 +87,18 @@ choice! {
 }
 
 choice! {
+    /// What gives the names of a directory of tmpfs their offsets (`simple_offset_add`).
+    pub enum DirectoryOffsets {
+        /// Their order in memory (before 6.6).
+        None = "none",
+        /// An xarray.
+        Xarray = "xarray",
+        /// A maple tree (since 6.9).
+        MapleTree = "maple-tree",
+    }
+}
+
+choice! {
     /// How a descriptor is given its file (`fd_install`).
     pub enum FdInstall {
         /// Under `file_lock` (before 4.2).

@@ -4,7 +4,9 @@ use super::ialloc::{FLEX, INODES_PER_BLOCK};
 use super::journal::{credits, Block, Handle};
 use super::map_blocks::ExtentLocks;
 use super::Ext4;
+use crate::filesystems::by_slot::FreeSlots;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::listed;
 use crate::filesystems::vfs::INODE_CALLBACKS;
 use crate::filesystems::File;
 use crate::waist::Machine;
@@ -18,7 +20,7 @@ const LINE_BYTES: u32 = 64;
 #[derive(Default)]
 pub(super) struct Files {
     pub(super) slots: Vec<Slot>,
-    pub(super) free: Vec<u32>,
+    pub(super) free: FreeSlots,
 }
 
 #[derive(Clone, Copy)]
@@ -149,7 +151,7 @@ impl Ext4 {
             truncated: false,
         };
         let mut files = self.files.borrow_mut();
-        match files.free.pop() {
+        match files.free.pop(m.cpu()) {
             Some(free) => {
                 files.slots[free as usize] = slot;
                 free
@@ -165,7 +167,7 @@ impl Ext4 {
         let mut files = self.files.borrow_mut();
         m.drop_lock(files.slots[slot as usize].i_rwsem);
         files.slots[slot as usize].extents.drop(m);
-        files.free.push(slot);
+        files.free.push(m.cpu(), slot);
         self.fsync.dirty.forget(slot);
         self.mballoc.forget_written(slot);
     }
@@ -201,7 +203,7 @@ impl Ext4 {
         };
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
         self.free_inode(m, inode).await;
-        let rest = self.sb.inodes.leave(m, Some(u64::from(file.inode)), c.evict_stop).await;
+        let rest = self.sb.inodes.leave(m, listed::file(file.inode), Some(u64::from(file.inode)), c.evict_stop).await;
         m.run(Account::System, rest).await;
         let changed = [&freed[..], orphan.as_slice(), &self.group_blocks(self.ialloc.group_of(inode))].concat();
         self.stop(m, handle, file.inode, &changed).await;
@@ -226,6 +228,6 @@ impl Ext4 {
             return None;
         }
         m.run(Account::System, time.saturating_sub(self.orphans.usual())).await;
-        Some(self.orphans.delete(m, inode).await)
+        Some(self.orphans.delete(m, inode, &self.tables).await)
     }
 }

@@ -4,6 +4,7 @@ use super::directory::Made;
 use super::ialloc::{FLEX, INODES_PER_BLOCK};
 use super::journal::{credits, Block};
 use super::Ext4;
+use crate::filesystems::listed;
 use crate::filesystems::vfs::INODE_CALLBACKS;
 use crate::filesystems::{DirId, NoSpace};
 use crate::waist::Machine;
@@ -53,7 +54,7 @@ impl Ext4 {
         Made { inode, block }: Made,
         add_entry: Time,
     ) -> Vec<Block> {
-        let rest = self.sb.inodes.enter(m, Some(u64::from(inode)), add_entry).await;
+        let rest = self.sb.inodes.enter(m, listed::directory(inode), Some(u64::from(inode)), add_entry).await;
         m.run(Account::System, rest).await;
         self.enter_name(parent, name);
         self.inc_count(parent);
@@ -88,7 +89,7 @@ impl Ext4 {
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
         self.free_inode(m, inode).await;
         self.ialloc.count_directory(inode, -1);
-        let rest = self.sb.inodes.leave(m, Some(u64::from(inode)), c.evict_stop).await;
+        let rest = self.sb.inodes.leave(m, listed::directory(inode), Some(u64::from(inode)), c.evict_stop).await;
         m.run(Account::System, rest).await;
         let [bitmap, descriptors] = self.group_blocks(self.ialloc.group_of(inode));
         let own = [Block::Inodes(inode / INODES_PER_BLOCK), bitmap, descriptors];

@@ -3,6 +3,7 @@
 use super::directory::LINEAR_NAMES;
 use super::journal::credits;
 use super::Ext4;
+use crate::filesystems::listed;
 use crate::filesystems::namei::InodeOperations;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
@@ -47,7 +48,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         };
         let inode = self.new_file(m, number);
         self.sb.calls.files.made(m, inode);
-        let rest = self.sb.inodes.enter(m, Some(u64::from(inode)), self.add_entry_time(dir)).await;
+        let rest = self.sb.inodes.enter(m, listed::file(inode), Some(u64::from(inode)), self.add_entry_time(dir)).await;
         self.info.next_generation(m).await;
         self.info.count_lookup(m);
         m.run(Account::System, rest).await;

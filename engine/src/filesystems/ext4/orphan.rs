@@ -1,13 +1,20 @@
 //! Orphans: inodes without a name, or that are being truncated (`fs/ext4/orphan.c`). They are on a list through the superblock
 //! and the inodes, under `s_orphan_lock`; or in blocks of the orphan file, where each CPU begins at another and needs no lock.
+//!
+//! The list is there twice, and what changes it under the lock is with other CPUs: in memory through the inodes (`i_orphan`), where neighbours are
+//! stored to; on disk from the superblock (`s_last_orphan`) to the next inode (`NEXT_ORPHAN`, `i_dtime`). So whoever leaves from the middle
+//! writes the inode before it into its block: the whole inode, as other CPUs have it in memory (`ext4_reserve_inode_write`,
+//! `ext4_mark_iloc_dirty`, fs/ext4/orphan.c 6.18; in fs/ext4/namei.c before 5.15). The first of the list has the superblock name the next:
+//! its buffer is locked, and the checksum written.
 
 use super::ialloc::INODES_PER_BLOCK;
+use super::inode_table::InodeTable;
 use super::journal::Block;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::listed::{Lists, Pointers};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
-use std::cell::RefCell;
 
 cost_table!(OrphanCosts { first: ["orphan.first"], middle: ["orphan.middle"] });
 
@@ -16,26 +23,93 @@ const STRIDE: u32 = 13;
 /// Blocks of the orphan file of a filesystem of 8 GiB and more (`mke2fs`).
 const BLOCKS: u32 = 512;
 
+/// There is one list.
+const LIST: u32 = 0;
+
 /// Where orphans are noted.
 pub(super) struct Orphans {
     costs: OrphanCosts,
-    /// `s_orphan_lock` and the list head.
+    /// `s_orphan_lock`, in one line with the list's head.
     lock: LockId,
-    line: LineId,
-    /// Inodes on the list, the newest last.
-    list: RefCell<Vec<u32>>,
+    superblock: Superblock,
+    /// Inodes on the list, the newest first.
+    list: Lists,
+    inodes: Inodes,
     /// There is an orphan file.
     file: bool,
+}
+
+/// What is written of the superblock, and of its buffer: on disk `s_last_orphan` is at 232, `s_checksum` at 1,020.
+struct Superblock {
+    /// Its buffer is locked meanwhile; before, the checksum is written when `s_orphan_lock` is free.
+    locked: bool,
+    buffer: LineId,
+    last_orphan: LineId,
+    checksum: LineId,
+}
+
+impl Superblock {
+    /// `s_last_orphan` changes.
+    fn name<M: Machine>(&self, m: &M) {
+        if self.locked {
+            m.touch(self.buffer, Access::Atomic);
+        }
+        m.touch(self.last_orphan, Access::Write);
+        if self.locked {
+            m.touch(self.checksum, Access::Store);
+            m.touch(self.buffer, Access::Atomic);
+        }
+    }
+
+    /// `ext4_handle_dirty_super`.
+    fn dirty<M: Machine>(&self, m: &M) {
+        if !self.locked {
+            m.touch(self.checksum, Access::Write);
+        }
+    }
+}
+
+/// Lines of inodes on the list.
+struct Inodes {
+    /// `i_orphan` and `i_raw_lock`.
+    linked: Pointers,
+    /// What is copied when one is written, and where to.
+    fields: Pointers,
+    on_disk: Pointers,
+}
+
+impl Inodes {
+    /// A task has changed an inode of its own.
+    fn own<M: Machine>(&self, m: &M, inode: u32) {
+        [&self.linked, &self.fields, &self.on_disk]
+            .iter()
+            .for_each(|lines| lines.touch(m, inode.into(), Access::Write));
+    }
+
+    fn free<M: Machine>(&self, m: &M, inode: u32) {
+        [&self.linked, &self.fields, &self.on_disk].iter().for_each(|lines| lines.free(m, inode.into()));
+    }
 }
 
 impl Orphans {
     /// Nobody is one.
     pub fn new<M: Machine>(m: &M, file: bool, costs: &Costs<'_>) -> Result<Self, String> {
+        let lines = |name: &str| costs.number(name).map(|n| n as u32);
         Ok(Self {
             costs: OrphanCosts::new(costs)?,
             lock: m.new_lock(m.class("ext4.orphan lock", "ext4.orphan")),
-            line: m.new_line(costs.number("ext4_orphan.list")? as u32),
-            list: RefCell::default(),
+            superblock: Superblock {
+                locked: costs.rules().locked_superblock,
+                buffer: m.new_line(1),
+                last_orphan: m.new_line(1),
+                checksum: m.new_line(1),
+            },
+            list: Lists::default(),
+            inodes: Inodes {
+                linked: Pointers::default(),
+                fields: Pointers::of_span(lines("ext4_orphan.inode")?),
+                on_disk: Pointers::of_span(lines("ext4_orphan.on_disk")?),
+            },
             file,
         })
     }
@@ -59,26 +133,43 @@ impl Orphans {
         if self.file {
             return Block::Orphans(m.cpu() * STRIDE % BLOCKS);
         }
+        self.inodes.own(m, inode);
         m.lock(self.lock, Side::Write).await;
-        m.touch(self.line, Access::Write);
-        self.list.borrow_mut().push(inode);
+        self.superblock.name(m);
+        m.touch_beside(self.lock, Access::Write);
+        let first = self.list.add(LIST, inode.into());
+        first.into_iter().for_each(|first| self.inodes.linked.touch(m, first, Access::Store));
         m.run(Account::System, self.costs.first).await;
         m.unlock(self.lock, Side::Write).await;
+        self.superblock.dirty(m);
         Block::Superblock
     }
 
     /// `ext4_orphan_del`: the first of the list is named by the superblock, any other by the one before it, whose inode is changed
     /// under the lock.
-    pub async fn delete<M: Machine>(&self, m: &M, inode: u32) -> Block {
+    pub async fn delete<M: Machine>(&self, m: &M, inode: u32, table: &InodeTable) -> Block {
         if self.file {
             return Block::Orphans(m.cpu() * STRIDE % BLOCKS);
         }
         m.lock(self.lock, Side::Write).await;
-        m.touch(self.line, Access::Write);
-        let before = self.take(inode);
-        let time = if before.is_some() { self.costs.middle } else { self.costs.first };
+        let before = self.take(m, inode);
+        let time = match before {
+            Some(before) => {
+                self.write_other(m, before, table).await;
+                self.costs.middle
+            }
+            None => {
+                self.superblock.name(m);
+                self.costs.first
+            }
+        };
         m.run(Account::System, time).await;
         m.unlock(self.lock, Side::Write).await;
+        if before.is_none() {
+            self.superblock.dirty(m);
+        }
+        self.inodes.own(m, inode); // which is written after this
+        self.inodes.free(m, inode);
         before.map_or(Block::Superblock, |before| Block::Inodes(before / INODES_PER_BLOCK))
     }
 
@@ -88,17 +179,27 @@ impl Orphans {
         m.unlock(self.lock, Side::Write).await;
     }
 
-    /// Takes an inode off the list; the one that names it, if it is not the first.
-    fn take(&self, inode: u32) -> Option<u32> {
-        let mut list = self.list.borrow_mut();
-        let at = list.iter().position(|&other| other == inode)?;
-        list.remove(at);
-        list.get(at).copied()
+    /// Takes an inode off the list (`list_del_init`); the one that names it, if it is not the first.
+    fn take<M: Machine>(&self, m: &M, inode: u32) -> Option<u32> {
+        self.inodes.linked.touch(m, inode.into(), Access::Write);
+        let [before, next] = self.list.remove(inode.into());
+        if before.is_none() {
+            m.touch_beside(self.lock, Access::Write);
+        }
+        [before, next].into_iter().flatten().for_each(|other| self.inodes.linked.touch(m, other, Access::Store));
+        before.map(|before| before as u32)
+    }
+
+    /// `ext4_reserve_inode_write` and `ext4_mark_iloc_dirty` of another's inode.
+    async fn write_other<M: Machine>(&self, m: &M, inode: u32, table: &InodeTable) {
+        table.use_block(m, inode).await;
+        self.inodes.linked.touch(m, inode.into(), Access::Atomic); // i_raw_lock
+        self.inodes.fields.touch(m, inode.into(), Access::Read);
+        self.inodes.on_disk.touch(m, inode.into(), Access::Write);
     }
 
     /// The error names an inode that is still an orphan.
     pub fn audit(&self) -> Result<(), String> {
-        let list = self.list.borrow();
-        list.first().map_or(Ok(()), |inode| Err(format!("inode {inode} is still an orphan")))
+        self.list.first(LIST).map_or(Ok(()), |inode| Err(format!("inode {inode} is still an orphan")))
     }
 }

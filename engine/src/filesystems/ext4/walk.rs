@@ -7,6 +7,7 @@ use super::ialloc::INODES_PER_BLOCK;
 use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::listed;
 use crate::filesystems::{DirId, BLOCK};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, Side};
@@ -43,7 +44,7 @@ impl Ext4 {
         m.run(Account::System, c.lookup + htree).await;
         let number = u64::from(dir) << 32 | u64::from(nth);
         let step = self.sb.inodes.look_up(m, number, c.iget).await;
-        let rest = self.sb.inodes.enter(m, Some(number), step).await;
+        let rest = self.sb.inodes.enter(m, listed::OTHERS, Some(number), step).await;
         m.run(Account::System, rest).await;
         if nth.is_multiple_of(READ_AHEAD * INODES_PER_BLOCK) {
             self.storage.read(m, READ_AHEAD * BLOCK).await;

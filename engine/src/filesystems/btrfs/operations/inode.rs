@@ -110,7 +110,7 @@ impl Btrfs {
         let handle = self.start_transaction(m).await;
         let ino = self.next_ino(m).await;
         self.insert(m, &[items::inode(ino), items::inode_ref(ino, d.ino, name)], c.insert_inode).await;
-        let rest = self.sb.inodes.enter(m, Some(ino), c.inode_new).await;
+        let rest = self.sb.inodes.enter(m, ino, Some(ino), c.inode_new).await;
         let rest = self.open_inodes.enter(m, rest).await;
         m.run(Account::System, rest).await;
         if self.delays_new_inodes {
@@ -272,7 +272,7 @@ impl Btrfs {
     ) {
         let c = &self.costs.unlink;
         let time = if pages { self.sb.calls.without_lru(c.evict_pages) } else { c.evict };
-        let rest = self.sb.inodes.leave(m, Some(inode.ino), time).await;
+        let rest = self.sb.inodes.leave(m, inode.ino, Some(inode.ino), time).await;
         m.run(Account::System, rest).await;
         self.transaction.reservations.reserve(m).await; // `evict_refill_and_join`
         let handle = self.transaction.join(m).await;

@@ -5,6 +5,7 @@
 use super::super::mount::Btrfs;
 use super::super::tree::items;
 use super::super::tree::key::{Key, NODE_SIZE};
+use crate::filesystems::listed;
 use crate::filesystems::DirId;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, Side, Time};
@@ -30,7 +31,7 @@ impl Btrfs {
         self.search_cold(m, dir, items::dir_item(d.ino, &nth.to_be_bytes()).key, c.read_leaf).await; // an entry of some hash
         let ino = self.inode_of(dir, nth);
         let step = self.sb.inodes.look_up(m, ino, c.inode_new).await;
-        let rest = self.sb.inodes.enter(m, Some(ino), step).await;
+        let rest = self.sb.inodes.enter(m, listed::OTHERS, Some(ino), step).await;
         let rest = self.open_inodes.enter(m, rest).await;
         m.run(Account::System, rest).await;
         self.search_cold(m, dir, items::inode_key(ino), c.read_leaf_again).await;

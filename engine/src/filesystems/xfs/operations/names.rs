@@ -1,6 +1,7 @@
 //! What XFS does to names under the locks of the VFS: `inode_operations` of directories (`fs/xfs/xfs_iops.c`) around the transactions.
 
 use super::super::mount::Xfs;
+use crate::filesystems::listed;
 use crate::filesystems::namei::InodeOperations;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
@@ -112,7 +113,7 @@ impl Xfs {
         let c = &self.costs.unlink;
         let pages = c.evict_pages_and_all.saturating_sub(c.evict_all);
         let pages = if file.written { self.sb.calls.without_lru(pages) } else { 0 };
-        let rest = self.sb.inodes.leave(m, None, c.evict + pages + c.queue).await;
+        let rest = self.sb.inodes.leave(m, listed::file(file.inode), None, c.evict + pages + c.queue).await;
         m.run(Account::System, rest).await;
         m.call_rcu(1, c.callback);
         self.inodes.set_need_inactive(file.inode);

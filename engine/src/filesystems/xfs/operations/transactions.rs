@@ -13,6 +13,7 @@ use super::super::structures::directory::DirForm;
 use super::super::structures::groups::NoSpace;
 use super::super::structures::layout::Unlinking;
 use super::super::structures::touch::{BlockKind, Touches};
+use crate::filesystems::listed;
 use crate::filesystems::{DirId, Renaming};
 use crate::kernel::xfs::UnlinkedList;
 use crate::waist::Machine;
@@ -105,7 +106,7 @@ impl Xfs {
         self.sync.made(m, slot);
         self.inodes.inode(slot).ilock(m).await;
         let iget = if recycled { recycle } else { miss };
-        (slot, self.sb.inodes.enter(m, None, iget).await) // in no hash: inode_fake_hash
+        (slot, self.sb.inodes.enter(m, listed::file(slot), None, iget).await) // in no hash: inode_fake_hash
     }
 
     /// `xfs_create`: allocates an inode under the AGI, adds the name, commits. Returns the new file's slot.

@@ -5,6 +5,7 @@
 //! needs the first of its 32 inodes, with the buffer locked; directory blocks are taken for read ahead.
 
 use crate::cost_table;
+use crate::filesystems::listed;
 use crate::filesystems::xfs::log::clusters::INODES;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::structures::directory::DirForm;
@@ -60,7 +61,7 @@ impl Xfs {
     /// `xfs_iget_cache_miss` of the inode so many behind `ino`.
     async fn read_inode<M: Machine>(&self, m: &M, ino: u64, behind: u32) {
         let c = &self.walk.0;
-        let rest = self.sb.inodes.enter(m, None, c.iget).await; // in no hash: inode_fake_hash
+        let rest = self.sb.inodes.enter(m, listed::OTHERS, None, c.iget).await; // in no hash: inode_fake_hash
         m.run(Account::System, rest).await;
         let (agno, first) = self.layout.borrow().geometry().split_ino(ino);
         let agino = first + behind;
