@@ -26,5 +26,4 @@ def test_who_moves_files_sleeps_for_delayed_items_since_6_0(tmp_path: Path) -> N
     """One of eight tasks moves at a time. If he never sleeps, the others spin for him."""
     before, after = (moved(tmp_path, balances) for balances in (False, True))
     sleeps = [result.context_switches / result.operations for result in (before, after)]
-    assert sleeps[0] < 0.3
-    assert sleeps[1] > 0.5
+    assert sleeps[1] > max(0.5, 2 * sleeps[0])
