@@ -65,6 +65,25 @@ def test_a_draft_comes_first_on_several_rows_unless_most_of_a_run_is_warm_up(
     assert len(seen) == durations
 
 
+@pytest.mark.parametrize(("from_truth", "kept"), [(1.0002, True), (1.5, False)])
+def test_a_value_outside_its_source_is_kept_only_if_the_rows_refute_the_source(
+    from_truth: float, kept: bool
+) -> None:
+    def fitted(sourced: tuple[float, float] | None) -> float:
+        fit = calibrate(
+            [Parameter("u", 1e6, 1e8, sourced=sourced)],
+            fakes.ROWS,
+            lambda values: fakes.points(user_ns=values["u"]),
+            to_spec=fakes.to_spec,
+            engine=fakes.engine,
+        )
+        return fit.values["u"]
+
+    free = fitted(None)
+    end = from_truth * free
+    assert fitted((end, 9e7)) == pytest.approx(end if kept else free, rel=1e-8)
+
+
 @pytest.mark.slow
 def test_two_parameters_on_three_rows() -> None:
     truth = {"user": 1.3e7, "lock": 8e5}

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simfs.experiments.search import search
+from simfs.experiments.search import holds, search
 from simfs.results.aggregate import PointLike, compare
 from simfs.results.model import Comparison, Fit, MeasuredRow, PointResult
 from simfs.results.run import Engine, MeasureLike, Progress, Runs, ToSpec, run_scenario
@@ -53,6 +53,8 @@ class Parameter:
     high: float
     start: float | None = None
     unit: str = "ns"
+    sourced: tuple[float, float] | None = None
+    """The range that its source gives."""
 
     def __post_init__(self) -> None:
         """Refuse bounds that a search on the logarithm cannot use."""
@@ -90,6 +92,7 @@ def calibrate(
     if len(used) > 1 and _saves_half(draft, start):
         start, slopes = search(draft, start)
     values, _ = search(full, start, slopes)
+    values = _into_sources(full, values)
     _refuse_bounds(parameters, values)
     return Fit(
         # As they were simulated, so that a prediction at the fitted rows is the run that has been made for the fit.
@@ -100,6 +103,15 @@ def calibrate(
         objective=float(np.sqrt(np.mean(full(values) ** 2))),
         evaluations=len(draft.known) + len(full.known),
     )
+
+
+def _into_sources(objective: Objective, values: Vector) -> Vector:
+    """Return the values in the ranges of their sources that are nearest, unless the rows refute those."""
+    ends = np.array([p.sourced or (p.low, p.high) for p in objective.parameters])
+    nearest = np.clip(values, *ends.T)
+    allowed = all(p.low < value < p.high for p, value in zip(objective.parameters, nearest, strict=True))
+    moved = allowed and not np.array_equal(nearest, values)
+    return nearest if moved and holds(objective, nearest) else values
 
 
 def _refuse_more(parameters: Sequence[Parameter], rows: Sequence[MeasuredRow]) -> None:

@@ -10,6 +10,7 @@ from simfs.results.run import Engine, Progress, Runs
 from simfs.scenario import Point, Scenario, expand, to_run_spec, value_of, with_values
 from simfs.scenario.fit_checks import chosen_rows
 from simfs.scenario.metrics import metric
+from simfs.scenario.source_ranges import source_range
 from simfs.scenario.units import duration
 
 if TYPE_CHECKING:  # with NumPy, which a run without a fit does not need
@@ -96,7 +97,8 @@ def _parameter(scenario: Scenario, key: str, bounds: tuple[object, object], prio
     if start is None:
         raise CalibrationError(f"{key} has no value of its own in the scenario to start from: give a prior")
     # What is written with a unit of time is a duration; everything else that can be fitted is a bare number.
-    return Parameter(key, low, high, _number(start), unit="ns" if isinstance(bounds[0], str) else "")
+    unit = "ns" if isinstance(bounds[0], str) else ""
+    return Parameter(key, low, high, _number(start), unit, source_range(scenario, key))
 
 
 def _number(value: object) -> float:

@@ -24,7 +24,7 @@ STEPS = 12
 """Steps of a search, at most."""
 
 HELD = 2.0
-"""Standard errors within which rows do not refute the values that a search begins with: an interval of 95 %."""
+"""Standard errors within which rows do not refute values: an interval of 95 %."""
 
 FLAT = 0.5
 """What is left of a slope when a step has changed nothing: the next one is longer."""
@@ -70,7 +70,7 @@ def search(objective: Rough, start: Vector, slopes: Vector | None = None) -> tup
     `slopes` are those that an earlier search came back with. A start that the rows do not refute is the answer.
     """
     begin = np.clip(start, *np.array([(p.low, p.high) for p in objective.parameters]).T)
-    if _size(objective(begin)) <= HELD * objective.resolution:
+    if holds(objective, begin):
         return begin, np.zeros((len(objective.rows), start.size)) if slopes is None else slopes
     if slopes is not None and not slopes.any():  # that search did not need them
         slopes = None
@@ -216,6 +216,11 @@ def _differing(objective: Rough, start: Vector) -> tuple[Vector, Vector]:
     except _Settled as settled:
         return np.asarray(settled.args[0]), unknown
     return np.asarray(found.x * start), unknown
+
+
+def holds(objective: Rough, values: Vector) -> bool:
+    """Whether the rows do not refute these values."""
+    return _size(objective(values)) <= HELD * objective.resolution
 
 
 def _size(residuals: Vector) -> float:
