@@ -167,7 +167,7 @@ def points(name: str) -> list[Spec]:
 
 
 def _few(specs: list[Spec]) -> list[Spec]:
-    """At most four points of a scenario, over its variants and sweep; few tasks and directories, few and small files."""
+    """At most four points of a scenario, over variants and sweep; few tasks and directories, few and small files."""
     few = [spec | {"workload": dict(spec["workload"])} for spec in specs[:: -(-len(specs) // 4)]]
     for workload in (spec["workload"] for spec in few):
         workload["tasks"] = min(workload["tasks"], 8)
