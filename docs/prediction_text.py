@@ -74,7 +74,10 @@ def fitted(each: Recorded) -> str:
         )
         value = f" = {each.fits[entry.parameter]}" if entry.parameter in each.fits else ""
         parts.append(f"`{entry.parameter}`{value} (on {on})")
-    return f"Fitted: {'; '.join(parts)}. All else is predicted."
+    said = "; ".join(parts)
+    if not each.fits:
+        return f"To be fitted: {said}. No value within its bounds meets the rows, so nothing is predicted."
+    return f"Fitted: {said}. All else is predicted."
 
 
 def scores(rows: Sequence[Row]) -> Iterator[str]:
