@@ -53,8 +53,12 @@ impl FreeSlots {
 
     /// One for this CPU.
     pub fn pop(&mut self, cpu: CpuId) -> Option<u32> {
-        let own = self.0.get_mut(cpu as usize).and_then(Vec::pop);
-        own.or_else(|| self.0.iter_mut().find_map(Vec::pop))
+        self.pop_own(cpu).or_else(|| self.0.iter_mut().find_map(Vec::pop))
+    }
+
+    /// One that was freed on this CPU.
+    pub fn pop_own(&mut self, cpu: CpuId) -> Option<u32> {
+        self.0.get_mut(cpu as usize).and_then(Vec::pop)
     }
 
     /// All of them.

@@ -3,7 +3,8 @@
 //! Who puts an entry in front stores to the one that was first; who takes one out stores to both neighbours. So the line with an entry's
 //! pointers is with who made it, or with who has changed its neighbourhood since.
 
-use crate::fx::FxMap;
+use super::by_slot::FreeSlots;
+use super::paged::Paged;
 use crate::waist::{Access, LineId, Machine};
 use std::cell::RefCell;
 
@@ -23,9 +24,10 @@ pub fn directory(dir: u32) -> Entry {
     u64::from(dir) * 2 + 1
 }
 
-#[derive(Clone, Copy)]
+/// Where an entry is.
+#[derive(Clone, Copy, Default)]
 struct Links {
-    list: u32,
+    list: Option<u32>,
     before: Option<Entry>,
     next: Option<Entry>,
 }
@@ -33,29 +35,29 @@ struct Links {
 /// Lists by number, whose entries are in one of them at most.
 #[derive(Default)]
 pub struct Lists {
-    firsts: RefCell<FxMap<u32, Entry>>,
-    links: RefCell<FxMap<Entry, Links>>,
+    firsts: RefCell<Paged<Option<Entry>>>,
+    links: RefCell<Paged<Links>>,
 }
 
 impl Lists {
     /// The first of a list.
     pub fn first(&self, list: u32) -> Option<Entry> {
-        self.firsts.borrow().get(&list).copied()
+        *self.firsts.borrow_mut().of(list.into())
     }
 
     /// The list that an entry is in.
     pub fn list_of(&self, entry: Entry) -> Option<u32> {
-        self.links.borrow().get(&entry).map(|links| links.list)
+        self.links.borrow_mut().of(entry).list
     }
 
     /// An entry comes to the front; the one that was first before.
     pub fn add(&self, list: u32, entry: Entry) -> Option<Entry> {
         self.remove(entry);
-        let old = self.firsts.borrow_mut().insert(list, entry);
+        let old = self.firsts.borrow_mut().of(list.into()).replace(entry);
         let mut links = self.links.borrow_mut();
-        links.insert(entry, Links { list, before: None, next: old });
+        *links.of(entry) = Links { list: Some(list), before: None, next: old };
         if let Some(old) = old {
-            links.get_mut(&old).expect("it is listed").before = Some(entry);
+            links.of(old).before = Some(entry);
         }
         old
     }
@@ -63,18 +65,13 @@ impl Lists {
     /// An entry goes; those before and behind it, if it was there.
     pub fn remove(&self, entry: Entry) -> [Option<Entry>; 2] {
         let mut links = self.links.borrow_mut();
-        let Some(Links { list, before, next }) = links.remove(&entry) else { return [None; 2] };
+        let Links { list: Some(list), before, next } = std::mem::take(links.of(entry)) else { return [None; 2] };
         if let Some(next) = next {
-            links.get_mut(&next).expect("it is listed").before = before;
+            links.of(next).before = before;
         }
-        match (before, next) {
-            (Some(before), _) => links.get_mut(&before).expect("it is listed").next = next,
-            (None, Some(next)) => {
-                self.firsts.borrow_mut().insert(list, next);
-            }
-            (None, None) => {
-                self.firsts.borrow_mut().remove(&list);
-            }
+        match before {
+            Some(before) => links.of(before).next = next,
+            None => *self.firsts.borrow_mut().of(list.into()) = next,
         }
         [before, next]
     }
@@ -84,8 +81,8 @@ impl Lists {
 /// free objects).
 pub struct Pointers {
     span: u32,
-    lines: RefCell<FxMap<Entry, LineId>>,
-    free: RefCell<FxMap<u32, Vec<LineId>>>,
+    lines: RefCell<Paged<Option<LineId>>>,
+    free: RefCell<FreeSlots>,
 }
 
 impl Default for Pointers {
@@ -102,15 +99,15 @@ impl Pointers {
 
     /// An entry is changed, or looked at.
     pub fn touch<M: Machine>(&self, m: &M, entry: Entry, access: Access) {
-        let mut free = self.free.borrow_mut();
-        let mut new = || free.get_mut(&m.cpu()).and_then(Vec::pop).unwrap_or_else(|| m.new_line(self.span));
-        m.touch(*self.lines.borrow_mut().entry(entry).or_insert_with(&mut new), access);
+        let new = || self.free.borrow_mut().pop_own(m.cpu()).unwrap_or_else(|| m.new_line(self.span));
+        let line = *self.lines.borrow_mut().of(entry).get_or_insert_with(new);
+        m.touch(line, access);
     }
 
     /// An entry's memory is free.
     pub fn free<M: Machine>(&self, m: &M, entry: Entry) {
-        if let Some(line) = self.lines.borrow_mut().remove(&entry) {
-            self.free.borrow_mut().entry(m.cpu()).or_default().push(line);
+        if let Some(line) = self.lines.borrow_mut().of(entry).take() {
+            self.free.borrow_mut().push(m.cpu(), line);
         }
     }
 }

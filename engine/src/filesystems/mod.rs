@@ -21,6 +21,7 @@ pub mod listed;
 pub mod lockref;
 mod mapping;
 mod namei;
+mod paged;
 mod parents;
 mod read_write;
 pub(crate) mod system_calls;

@@ -6,37 +6,48 @@
 //! how large the largest gap is (`mas_update_gap`), which each name changes that comes behind the others.
 
 use crate::filesystems::costs::Costs;
-use crate::filesystems::listed::{Entry, Pointers};
+use crate::filesystems::listed::{Entry, Pointers, OTHERS};
+use crate::filesystems::paged::Paged;
 use crate::filesystems::DirId;
-use crate::fx::FxMap;
 use crate::kernel::vfs::DirectoryOffsets;
 use crate::waist::{Access, Machine};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 /// Numbers of a node of an xarray (`XA_CHUNK_SIZE`).
 const NUMBERS: u32 = 64;
 /// Names of a leaf of a maple tree, whose 16 slots have gaps between them too (`MAPLE_RANGE64_SLOTS`).
 const NAMES: u32 = 8;
 
-#[derive(Default)]
+/// A node, and how many of its numbers were given and have names.
+#[derive(Clone, Copy, Default)]
 struct Node {
     given: u32,
     names: u32,
 }
 
-/// The nodes of one directory that have names, and the last one; where each name is.
-#[derive(Default)]
+/// The tree of a directory: its last node, and how many there are.
+#[derive(Clone, Copy, Default)]
 struct Tree {
-    last: Option<u64>,
-    nodes: FxMap<u64, Node>,
-    names: FxMap<Entry, u64>,
+    last: Option<u32>,
+    nodes: u32,
+    /// The node of the latest second name of a file.
+    others: Option<u32>,
+}
+
+/// The trees by directory, nodes by number, and the node of each file's first name.
+#[derive(Default)]
+struct Trees {
+    trees: Paged<Tree>,
+    nodes: Paged<Node>,
+    number: u32,
+    free: Vec<u32>,
+    names: Paged<Option<u32>>,
 }
 
 /// Those of all directories of a mount.
 pub(super) struct Offsets {
     rule: DirectoryOffsets,
-    trees: RefCell<FxMap<DirId, Tree>>,
-    nodes: Cell<u64>,
+    trees: RefCell<Trees>,
     /// Lines of directories: `dir_offsets`, and the node above.
     contexts: Pointers,
     above: Pointers,
@@ -49,7 +60,6 @@ impl Offsets {
         Ok(Self {
             rule: costs.rules().directory_offsets,
             trees: RefCell::default(),
-            nodes: Cell::new(0),
             contexts: Pointers::default(),
             above: Pointers::default(),
             node: Pointers::of_span(costs.number("tmpfs_offsets.node")? as u32),
@@ -61,48 +71,78 @@ impl Offsets {
         if self.rule == DirectoryOffsets::None {
             return;
         }
-        let mut trees = self.trees.borrow_mut();
-        let tree = trees.entry(dir).or_default();
-        let full = |node: &Node| match self.rule {
-            DirectoryOffsets::MapleTree => node.names >= NAMES,
-            _ => node.given >= NUMBERS,
-        };
-        let last = match tree.last {
-            Some(last) if !full(&tree.nodes[&last]) => last,
-            _ => self.new_node(),
-        };
-        tree.last = Some(last);
-        let node = tree.nodes.entry(last).or_default();
-        (node.given, node.names) = (node.given + 1, node.names + 1);
-        tree.names.insert(name, last);
-        self.change(m, dir, last, tree.nodes.len());
+        let (node, nodes) = self.trees.borrow_mut().add(dir, name, self.rule);
+        self.change(m, dir, node, nodes);
     }
 
     /// `simple_offset_remove`.
     pub fn remove<M: Machine>(&self, m: &M, dir: DirId, name: Entry) {
         let mut trees = self.trees.borrow_mut();
-        let Some(tree) = trees.get_mut(&dir) else { return };
-        let Some(at) = tree.names.remove(&name) else { return };
-        self.change(m, dir, at, tree.nodes.len());
-        let node = tree.nodes.get_mut(&at).expect("it has a name");
-        node.names -= 1;
-        if node.names == 0 && tree.last != Some(at) {
-            tree.nodes.remove(&at);
-            self.node.free(m, at);
+        let Some(node) = trees.name(dir, name).take() else { return };
+        self.change(m, dir, node, trees.trees.of(dir.into()).nodes);
+        if trees.remove(dir, node) {
+            self.node.free(m, node.into());
         }
     }
 
-    fn new_node(&self) -> u64 {
-        self.nodes.set(self.nodes.get() + 1);
-        self.nodes.get()
-    }
-
     /// Under the tree's lock, from the root to the node.
-    fn change<M: Machine>(&self, m: &M, dir: DirId, node: u64, nodes: usize) {
+    fn change<M: Machine>(&self, m: &M, dir: DirId, node: u32, nodes: u32) {
         self.contexts.touch(m, dir.into(), Access::Atomic);
         if self.rule == DirectoryOffsets::MapleTree && nodes > 1 {
             self.above.touch(m, dir.into(), Access::Write);
         }
-        self.node.touch(m, node, Access::Write);
+        self.node.touch(m, node.into(), Access::Write);
+    }
+}
+
+impl Trees {
+    /// The node that a name of a directory is in.
+    fn name(&mut self, dir: DirId, name: Entry) -> &mut Option<u32> {
+        match name {
+            OTHERS => &mut self.trees.of(dir.into()).others,
+            _ => self.names.of(name),
+        }
+    }
+
+    /// A name gets the next number: the node in which that is, and how many nodes its tree has.
+    fn add(&mut self, dir: DirId, name: Entry, rule: DirectoryOffsets) -> (u32, u32) {
+        let last = self.trees.of(dir.into()).last.filter(|&last| !self.is_full(last, rule));
+        let node = last.unwrap_or_else(|| self.new_node(dir));
+        let at = self.nodes.of(node.into());
+        (at.given, at.names) = (at.given + 1, at.names + 1);
+        *self.name(dir, name) = Some(node);
+        (node, self.trees.of(dir.into()).nodes)
+    }
+
+    fn is_full(&mut self, node: u32, rule: DirectoryOffsets) -> bool {
+        let node = self.nodes.of(node.into());
+        match rule {
+            DirectoryOffsets::MapleTree => node.names >= NAMES,
+            _ => node.given >= NUMBERS,
+        }
+    }
+
+    /// A tree's new last node.
+    fn new_node(&mut self, dir: DirId) -> u32 {
+        let node = self.free.pop().unwrap_or_else(|| {
+            self.number += 1;
+            self.number
+        });
+        *self.nodes.of(node.into()) = Node::default();
+        let tree = self.trees.of(dir.into());
+        (tree.last, tree.nodes) = (Some(node), tree.nodes + 1);
+        node
+    }
+
+    /// A name leaves a node: whether the node goes, too.
+    fn remove(&mut self, dir: DirId, node: u32) -> bool {
+        let (names, tree) = (&mut self.nodes.of(node.into()).names, self.trees.of(dir.into()));
+        *names -= 1;
+        let goes = *names == 0 && tree.last != Some(node);
+        if goes {
+            tree.nodes -= 1;
+            self.free.push(node);
+        }
+        goes
     }
 }

@@ -1,12 +1,11 @@
 //! Something of each block of a filesystem, by its number: few blocks have it, and numbers of blocks leave gaps between groups.
 
-/// Blocks of a page of [`ByBlock`].
-const PAGE: usize = 512;
+use crate::filesystems::paged::Paged;
 
 /// What each block has; the default where nothing was set.
 #[derive(Clone, Debug)]
 pub(super) struct ByBlock<T> {
-    groups: Vec<Vec<Option<Box<[T; PAGE]>>>>,
+    groups: Vec<Paged<T>>,
     agblklog: u32,
 }
 
@@ -18,18 +17,12 @@ impl<T: Copy + Default> ByBlock<T> {
 
     /// What a block has.
     pub fn of(&mut self, fsblock: u64) -> &mut T {
-        let (group, block) = ((fsblock >> self.agblklog) as usize, (fsblock & ((1 << self.agblklog) - 1)) as usize);
-        let page = grown(grown(&mut self.groups, group), block / PAGE);
-        &mut page.get_or_insert_with(|| Box::new([T::default(); PAGE]))[block % PAGE]
+        let group = (fsblock >> self.agblklog) as usize;
+        if self.groups.len() <= group {
+            self.groups.resize_with(group + 1, Paged::default);
+        }
+        self.groups[group].of(fsblock & ((1 << self.agblklog) - 1))
     }
-}
-
-/// The element at this place of a list that is made long enough.
-fn grown<T: Default>(list: &mut Vec<T>, place: usize) -> &mut T {
-    if list.len() <= place {
-        list.resize_with(place + 1, T::default);
-    }
-    &mut list[place]
 }
 
 #[cfg(test)]
@@ -43,7 +36,7 @@ mod tests {
         *found.of(far) = 7;
         *found.of(far + 1) += 1;
         assert_eq!([far, far + 1, far + 2, 70_000].map(|block| *found.of(block)), [7, 1, 0, 0]);
-        let pages: usize = found.groups.iter().map(Vec::len).sum();
+        let pages: usize = found.groups.iter().map(Paged::pages).sum();
         assert!(pages < 300, "two groups have pages, up to the block: {pages}");
     }
 }
