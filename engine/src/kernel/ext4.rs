@@ -81,3 +81,27 @@ choice! {
         MergedFirst = "merged-first",
     }
 }
+
+choice! {
+    /// Who asks the journal, when blocks are mapped, whether the transaction of the inode's last change is over.
+    pub enum CommittedCheck {
+        /// Nobody.
+        Nobody = "nobody",
+        /// Direct reads and writes, under `j_state_lock`.
+        Direct = "direct",
+        /// They and `fiemap`, under `j_state_lock`.
+        Locked = "locked",
+        /// They and `fiemap`, by one number without a lock.
+        Lockless = "lockless",
+    }
+}
+
+choice! {
+    /// The largest part of the log that a transaction may have.
+    pub enum TransactionSize {
+        /// A quarter.
+        Quarter = "quarter",
+        /// A third.
+        Third = "third",
+    }
+}

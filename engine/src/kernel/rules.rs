@@ -209,6 +209,8 @@ rules! {
     "btrfs.rename_syncs_log" => rename_syncs_log: bool = false;
     /// An fsync of a file that got or lost one of several names logs the directories of all (`btrfs_log_all_parents`).
     "btrfs.logs_parents" => logs_parents: bool = true;
+    /// An fsync of a new file logs new directories above it that the log already has (`log_new_ancestors`).
+    "btrfs.relogs_ancestors" => relogs_ancestors: bool = false;
     /// What an fsync that logs only what has changed waits for (`btrfs_sync_file`).
     "btrfs.fsync_wait" => fsync_wait: btrfs::FsyncWait = btrfs::FsyncWait::Writeback;
     /// How direct writes of data with checksums are done (`btrfs_direct_write`).
@@ -235,6 +237,10 @@ rules! {
     "ext4.dio_unwritten" => dio_unwritten: ext4::DioUnwritten = ext4::DioUnwritten::Shared;
     /// A direct write starts a journal handle although its blocks are there (`ext4_iomap_alloc`).
     "ext4.dio_handles" => dio_handles: bool = false;
+    /// Who asks whether the transaction of the inode's last change is over (`jbd2_transaction_committed`).
+    "ext4.committed_check" => committed_check: ext4::CommittedCheck = ext4::CommittedCheck::Lockless;
+    /// The largest part of the log that a transaction may have (`jbd2_journal_get_max_txn_bufs`).
+    "ext4.transaction_size" => transaction_size: ext4::TransactionSize = ext4::TransactionSize::Third;
     /// Who looks blocks up asks the tree of extents in memory before `i_data_sem` (`ext4_es_lookup_extent`).
     "ext4.extent_status" => extent_status: bool = true;
     /// How a page that has no block yet is put into that tree (`ext4_da_map_blocks`).

@@ -74,6 +74,7 @@ impl Ext4 {
     pub(super) async fn list_extents<M: Machine>(&self, m: &M, slot: u32) {
         for _ in 0..self.mballoc.extents(slot).max(1) {
             self.look_up_blocks(m, slot, self.attributes.costs.map).await;
+            self.set_iomap(m, false).await;
         }
     }
 }

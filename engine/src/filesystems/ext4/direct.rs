@@ -181,12 +181,14 @@ impl Ext4 {
     async fn map_for_write<M: Machine>(&self, m: &M, slot: u32) {
         let c = &self.io.costs;
         if !self.io.rules.dio_handles || !self.journal.on {
-            return self.look_up_blocks(m, slot, c.write_map).await;
+            self.look_up_blocks(m, slot, c.write_map).await;
+            return self.set_iomap(m, true).await;
         }
         let handle = self.journal.start(m, credits::EXTENT).await;
         m.run(Account::System, c.handle).await;
         self.look_up_blocks(m, slot, c.write_map).await;
         self.journal.stop(m, handle, &[]).await;
+        self.set_iomap(m, true).await;
     }
 
     /// `ext4_iomap_alloc` (before 5.5 `ext4_dio_get_block_unwritten_sync` and `_async`) over an unwritten extent, which is split.

@@ -97,6 +97,7 @@ impl Ext4 {
             m.lock(open.i_rwsem, Side::Read).await;
             m.touch(open.dio_count, Access::Write);
             self.look_up_blocks(m, file.inode, c.map).await;
+            self.set_iomap(m, true).await;
             let request = Request::Read { bytes: io.bytes, at: Some(io.offset) };
             match io.done {
                 None => {

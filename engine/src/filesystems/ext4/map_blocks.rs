@@ -11,7 +11,7 @@ use crate::cost_table;
 use crate::filesystems::calls::new_pages;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
-use crate::kernel::ext4::DelayedInsert;
+use crate::kernel::ext4::{CommittedCheck, DelayedInsert};
 use crate::kernel::Rules;
 use crate::waist::Machine;
 use crate::waist::{Account, ClassId, LockId, Side, Time};
@@ -92,6 +92,14 @@ impl Ext4 {
         m.lock(lock, Side::Read).await;
         m.run(Account::System, time).await;
         m.unlock(lock, Side::Read).await;
+    }
+
+    /// `ext4_set_iomap`: what was found is told, and whether the inode has changes that are not on disk (`ext4_inode_datasync_dirty`).
+    pub(super) async fn set_iomap<M: Machine>(&self, m: &M, direct: bool) {
+        let check = self.map.rules.committed_check;
+        if self.journal.on && (check == CommittedCheck::Locked || (direct && check == CommittedCheck::Direct)) {
+            self.journal.asks_committed(m).await;
+        }
     }
 
     /// `ext4_map_blocks` until the tree of extents is changed. `known`: the tree in memory says that there is nothing, or what there is.

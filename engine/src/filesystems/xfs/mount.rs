@@ -9,7 +9,7 @@ use super::log::{IclogSize, Item, Log};
 use super::operations::file_io::{FileIo, Rules};
 use super::operations::fsync::Fsync;
 use super::operations::inactive::{self, Inactive, Worker};
-use super::operations::inodegc::{InodeGc, Limits};
+use super::operations::inodegc::{InodeGc, Limits, WorkQueue};
 use super::operations::preallocate::Preallocate;
 use super::operations::release::Release;
 use super::operations::walk::Walk;
@@ -22,7 +22,7 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
-use crate::kernel::xfs::{Inactivation, UnlinkedList};
+use crate::kernel::xfs::{Inactivation, StatfsInodegc, UnlinkedList};
 use crate::waist::{ClassId, CpuId, LineId, LockId, Time};
 use crate::waist::{Host, Machine, Placement, SpawnKind};
 use std::cell::RefCell;
@@ -142,6 +142,8 @@ pub struct Xfs {
     pub(super) directory_classes: [ClassId; 3],
     pub(super) inode_lines: u32,
     pub(super) inodegc: Vec<InodeGc>,
+    /// Where a `statfs` waits for them.
+    pub(super) inodegc_queue: Option<WorkQueue>,
     pub(super) inactivation: Inactivation,
     pub(super) unlinked: UnlinkedList,
     pub(super) clusters: Clusters,
@@ -213,6 +215,7 @@ impl Xfs {
             directory_classes: DIRECTORY_CLASSES.map(|(name, role)| m.class(name, role)),
             inode_lines: footprints.dir_inode,
             inodegc: inactive::lists(lists, Limits::new(costs)?),
+            inodegc_queue: (costs.rules().statfs_inodegc == StatfsInodegc::Flush).then(|| WorkQueue::new(m)),
             inactivation,
             unlinked: costs.rules().iunlink,
             clusters: Clusters::new(

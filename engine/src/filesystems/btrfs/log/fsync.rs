@@ -38,6 +38,7 @@ pub struct Fsync {
     pub(crate) rename_balances: bool,
     pub(super) remembers_no_xattrs: bool,
     pub(super) logs_parents: bool,
+    pub(super) relogs_ancestors: bool,
 }
 
 impl Fsync {
@@ -56,6 +57,7 @@ impl Fsync {
             rename_balances: rules.rename_balances,
             remembers_no_xattrs: rules.remembers_no_xattrs,
             logs_parents: rules.logs_parents,
+            relogs_ancestors: rules.relogs_ancestors,
         })
     }
 }

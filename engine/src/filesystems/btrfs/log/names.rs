@@ -5,7 +5,7 @@ use crate::filesystems::btrfs::transaction::Handle;
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::search::Intent;
 use crate::filesystems::DirId;
-use crate::kernel::btrfs::{FullCommit, LogInode};
+use crate::kernel::btrfs::FullCommit;
 use crate::waist::Machine;
 use crate::waist::Side;
 
@@ -112,7 +112,7 @@ impl Btrfs {
     /// committed, and its inode and name are logged. Before kernels looked, they did it again with each file.
     pub(super) async fn log_new_ancestor<M: Machine>(&self, m: &M, dir: DirId) {
         let (is_new, logged) = self.new_and_logged(dir);
-        if !is_new || (logged && self.fsync.inode > LogInode::LeafHeld) {
+        if !is_new || (logged && !self.fsync.relogs_ancestors) {
             return;
         }
         let directory = self.directory(dir);

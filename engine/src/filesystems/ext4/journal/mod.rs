@@ -140,11 +140,19 @@ impl Journal {
             requested: Cell::new(0),
             syncers: RefCell::default(),
             blocks: Blocks::default(),
-            space: Space::of(size),
+            space: Space::of(size, costs.rules().transaction_size),
             shadow: Cell::default(),
             shadowed: RefCell::default(),
             storage,
         })
+    }
+
+    /// `jbd2_transaction_committed` under the lock.
+    pub async fn asks_committed<M: Machine>(&self, m: &M) {
+        m.lock(self.state_lock, Side::Read).await;
+        m.touch_beside(self.state_lock, Access::Read); // j_running_transaction, j_committing_transaction
+        m.settle().await;
+        m.unlock(self.state_lock, Side::Read).await;
     }
 
     /// Blocks of the log.

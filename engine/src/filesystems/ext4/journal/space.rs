@@ -4,6 +4,7 @@
 use super::Journal;
 use crate::devices::{End, Request};
 use crate::filesystems::BLOCK;
+use crate::kernel::ext4::TransactionSize;
 use crate::waist::Machine;
 use crate::waist::Side;
 use std::cell::Cell;
@@ -30,16 +31,20 @@ pub(super) struct Space {
     /// Of the empty log.
     pub size: u32,
     free: Cell<u32>,
-    /// The most that a transaction can have (`j_max_transaction_buffers`): a quarter of the log.
+    /// The most that a transaction can have (`j_max_transaction_buffers`).
     pub most: u32,
 }
 
 impl Space {
     /// The empty log of a filesystem of so many bytes.
-    pub fn of(bytes: u64) -> Self {
+    pub fn of(bytes: u64, largest: TransactionSize) -> Self {
         let blocks = bytes / u64::from(BLOCK);
         let size = SIZES.iter().find(|(below, _)| blocks < *below).map_or(LARGEST, |(_, log)| *log);
-        Self { size, free: Cell::new(size), most: size / 4 }
+        let most = match largest {
+            TransactionSize::Quarter => size / 4,
+            TransactionSize::Third => size / 3,
+        };
+        Self { size, free: Cell::new(size), most }
     }
 
     /// Whether a handle may start.

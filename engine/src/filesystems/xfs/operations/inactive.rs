@@ -139,13 +139,8 @@ impl Xfs {
             return;
         }
         self.inodegc.iter().for_each(|gc| gc.push(m));
-        if self.inactive.1 == StatfsInodegc::Flush {
-            let waits: Vec<_> = self.inodegc.iter().filter_map(|gc| gc.flush(m)).collect();
-            for done in waits {
-                m.wchan("__flush_workqueue");
-                m.wait_for(done).await;
-                m.drop_completion(done);
-            }
+        if let Some(queue) = &self.inodegc_queue {
+            queue.flush(m, &self.inodegc).await;
         }
     }
 

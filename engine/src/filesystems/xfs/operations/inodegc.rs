@@ -9,7 +9,7 @@
 
 use crate::filesystems::costs::Costs;
 use crate::waist::Machine;
-use crate::waist::{LockId, TaskId, Time};
+use crate::waist::{Access, Account, LineId, LockId, Side, TaskId, Time};
 use std::cell::{Cell, RefCell};
 
 /// When a list starts its worker at once, and when it stops who adds to it.
@@ -26,6 +26,40 @@ impl Limits {
     pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
         let count = |name: &str| costs.number(name).map(|n| n as usize);
         Ok(Self { batch: count("inodegc_batch")?, throttle: count("inodegc_throttle")? })
+    }
+}
+
+/// The queue of all workers (`m_inodegc_wq`), as `flush_workqueue` goes over it: under its mutex it changes the colour of each CPU's
+/// part of the queue (`struct pool_workqueue`), under the lock of the workers of that CPU (`struct worker_pool`), one after the other.
+pub struct WorkQueue {
+    mutex: LockId,
+    /// A line of each part, and that of its lock.
+    parts: Vec<LineId>,
+}
+
+impl WorkQueue {
+    /// Of a machine with so many CPUs.
+    pub fn new<M: Machine>(m: &M) -> Self {
+        Self {
+            mutex: m.new_lock(m.class("xfs.inodegc_wq", "xfs.inodegc_wq")),
+            parts: (0..2 * m.cpus()).map(|_| m.new_line(1)).collect(),
+        }
+    }
+
+    /// `flush_workqueue` of lists whose workers were told to start.
+    pub async fn flush<M: Machine>(&self, m: &M, lists: &[InodeGc]) {
+        m.lock(self.mutex, Side::Write).await;
+        for part in &self.parts {
+            m.touch(*part, Access::Write);
+        }
+        m.run(Account::System, 0).await;
+        let waits: Vec<_> = lists.iter().filter_map(|gc| gc.flush(m)).collect();
+        m.unlock(self.mutex, Side::Write).await;
+        for done in waits {
+            m.wchan("__flush_workqueue");
+            m.wait_for(done).await;
+            m.drop_completion(done);
+        }
     }
 }
 
