@@ -57,6 +57,36 @@ def test_a_direct_write_that_shares_the_file_looks_first_whether_it_overwrites(
     assert acquired_each(result, "ext4.i_es_lock") == pytest.approx(looks, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "direct", "fiemap"),
+    [
+        ("linux-5.4", 0, 0),
+        ("linux-5.6", 1, 0),
+        ("linux-5.7", 1, 1),
+        ("linux-6.10", 1, 1),
+        ("linux-6.11", 0, 0),
+    ],
+)
+def test_who_maps_blocks_asks_under_j_state_lock_whether_the_last_change_is_over(
+    tmp_path: Path, kernel: str, direct: int, fiemap: int
+) -> None:
+    jobs = written_spec(tmp_path / "jobs.yaml", JOBS, "workload.rw=randread", f"kernel={kernel}")
+    for given, times in ((jobs, direct), (mix(tmp_path, kernel, "fiemap"), fiemap)):
+        assert acquired_each(audited(given), "ext4.j_state_lock") == pytest.approx(times, abs=0.05)
+    assert_same(mix(tmp_path, kernel, "fiemap", tasks=3) | {"warmup_ns": 0.0, "duration_ns": 1e5})
+
+
+def test_a_count_by_cpu_still_moves_the_line_that_all_read(tmp_path: Path) -> None:
+    """`percpu_counter_add_batch`: one lookup in 32 writes the common count, in whose line lies what all others read."""
+
+    def per_second(design: str) -> float:
+        kernel = f"{{profile: linux-6.12, rules: {{ext4.es_stats: {design}}}}}"
+        return read_answer(mix(tmp_path, kernel, "fiemap", tasks=8))["operations"]
+
+    nowhere, by_cpu, shared = map(per_second, ("nowhere", "per-cpu", "shared"))
+    assert nowhere > by_cpu > shared
+
+
 LATER = {
     "linux-3.8": "~i_data_sem -i_data_sem",
     "linux-6.9": "~i_es_lock -i_es_lock ~i_data_sem +i_es_lock -i_es_lock -i_data_sem",

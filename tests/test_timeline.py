@@ -31,7 +31,7 @@ ERAS: dict[str, Eras] = {
     "ext4.buffer": {(3, 0): "semaphore"},
     **dict.fromkeys(("ext4.i_es_lock", "ext4.j_state_lock"), RWLOCKS),
     **dict.fromkeys(("ext4.j_list_lock", "ext4.s_md_lock"), SPINLOCKS),
-    **dict.fromkeys(("ext4.j_checkpoint_mutex",), MUTEXES),
+    **dict.fromkeys(("ext4.j_checkpoint_mutex", "xfs.inodegc_wq"), MUTEXES),
     "btrfs.tree": {
         (3, 0): "btrfs-tree-2", (3, 1): "btrfs-tree-3-biased", (3, 16): "btrfs-tree-3", (5, 11): "rwsem-5.11",
     },
@@ -115,6 +115,9 @@ btrfs.extent_map_release full-sync 5.9 old-maps
 btrfs.log_csums replace 5.9 insert
 btrfs.log_inode leaf-held 5.16 known 6.2 leaf-cloned
 btrfs.log_directory each 5.16 batches 5.17 indices 5.18 new
+ext4.committed_check nobody 5.5 direct 5.7 locked 6.11 lockless
+ext4.transaction_size quarter 6.11 third
+ext4.es_stats nowhere 3.18 shared 5.4 per-cpu
 """
 """Rules as the profiles of single kernels had them, which the timeline replaced: a rule more must not move another."""
 

@@ -140,6 +140,26 @@ def test_statfs_on_xfs_has_the_inodegc_worker_start_and_from_5_15_to_5_18_waits_
     assert push[1] < 1.5 * timer[1] < flush[1] / 3  # the worker's time, and a switch there and back
 
 
+def test_a_statfs_goes_over_the_workers_of_all_cpus_also_where_nothing_waits(tmp_path: Path) -> None:
+    """`flush_workqueue`: a mutex, and under it two lines of each CPU that another CPU wrote last."""
+
+    def of(rule: str) -> tuple[int, float]:
+        path = tmp_path / f"{rule}.yaml"
+        text = STATFS.replace("RULE", rule).replace("{op: create, think: 20.3 ms}, {op: unlink}, ", "")
+        path.write_text(text.replace("tasks: 1", "tasks: 2"))
+        (point,) = expand(load(path))
+        given = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 2e6}
+        assert_same(given | {"duration_ns": 1e5})
+        found = RunResult.model_validate_json(_engine.run(json.dumps(given)))
+        queue = sum(lock.acquired for lock in found.locks if lock.name == "xfs.inodegc_wq")
+        return queue - found.operations if queue else 0, found.latency["statfs"].mean_ns
+
+    flush, push = of("flush"), of("push")
+    assert abs(flush[0]) <= 2
+    assert push[0] == 0
+    assert flush[1] > push[1] + 200
+
+
 @pytest.mark.parametrize(("version", "wheel"), [("4.7", "cascading"), ("4.8", "levels"), ("6.18", "levels")])
 def test_the_wheel_has_had_levels_since_4_8(version: str, wheel: str) -> None:
     assert load_kernel(f"linux-{version}").rules["time.wheel"] == wheel

@@ -105,3 +105,15 @@ choice! {
         Third = "third",
     }
 }
+
+choice! {
+    /// Where lookups of extents in memory are counted (`es_stats_cache_hits`).
+    pub enum EsStats {
+        /// Nowhere.
+        Nowhere = "nowhere",
+        /// In one word for all.
+        Shared = "shared",
+        /// In a `percpu_counter`.
+        PerCpu = "per-cpu",
+    }
+}

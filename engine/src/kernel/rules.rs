@@ -259,8 +259,8 @@ rules! {
     "ext4.locked_inode_search" => locked_inode_search: bool = true;
     /// The generation of a new inode is counted under `s_next_gen_lock`.
     "ext4.next_generation" => next_generation: bool = false;
-    /// Lookups of extents in memory are counted in one line for all (`es_stats_cache_hits`).
-    "ext4.es_stats" => es_stats: bool = false;
+    /// Where lookups of extents in memory are counted (`es_stats_cache_hits`).
+    "ext4.es_stats" => es_stats: ext4::EsStats = ext4::EsStats::PerCpu;
     /// What a request for blocks does about a group that is locked (`ext4_try_lock_group`).
     "ext4.busy_groups" => busy_groups: ext4::BusyGroups = ext4::BusyGroups::Wait;
     /// Who searches a group for a few blocks measures the whole run of free blocks at each piece of it that he looks at.

@@ -90,6 +90,7 @@ impl Ext4 {
         let locks = self.extent_locks(slot);
         let lock = if self.map.rules.extent_status { locks.es_lock } else { locks.i_data_sem };
         m.lock(lock, Side::Read).await;
+        self.info.count_lookup(m);
         m.run(Account::System, time).await;
         m.unlock(lock, Side::Read).await;
     }

@@ -4,8 +4,10 @@
 
 use super::ialloc::FLEX;
 use crate::filesystems::costs::Costs;
+use crate::kernel::ext4::EsStats;
 use crate::waist::Machine;
 use crate::waist::{Access, LineId, LockId, Side};
+use std::cell::Cell;
 
 /// Flex groups whose counts share a line: `struct flex_groups` has 16 bytes.
 const COUNTS: u32 = 4;
@@ -14,14 +16,61 @@ const COUNTS: u32 = 4;
 const OTHERS: u32 = 4;
 const KNOWN: u32 = 16;
 
+/// A count of lookups.
+enum LookupCount {
+    Nowhere,
+    Shared(LineId),
+    PerCpu(PerCpuCounter),
+}
+
+impl LookupCount {
+    fn new<M: Machine>(m: &M, design: EsStats) -> Self {
+        match design {
+            EsStats::Nowhere => Self::Nowhere,
+            EsStats::Shared => Self::Shared(m.new_line(1)),
+            EsStats::PerCpu => Self::PerCpu(PerCpuCounter::new(m)),
+        }
+    }
+
+    fn add<M: Machine>(&self, m: &M) {
+        match self {
+            Self::Nowhere => (),
+            Self::Shared(line) => m.touch(*line, Access::Write),
+            Self::PerCpu(counter) => counter.add(m),
+        }
+    }
+}
+
+/// `struct percpu_counter`: each CPU counts for itself, and adds a batch to the count of all under its lock. The pointer to
+/// the CPUs' counts lies in the line of that count, so whoever counts reads it (`percpu_counter_add_batch`).
+struct PerCpuCounter {
+    line: LineId,
+    batch: u32,
+    counts: Vec<Cell<u32>>,
+}
+
+impl PerCpuCounter {
+    fn new<M: Machine>(m: &M) -> Self {
+        let cpus = m.cpus();
+        let batch = (2 * cpus as u32).max(32); // compute_batch_value
+        Self { line: m.new_line(1), batch, counts: (0..cpus).map(|_| Cell::new(0)).collect() }
+    }
+
+    fn add<M: Machine>(&self, m: &M) {
+        let count = &self.counts[m.cpu() as usize];
+        count.set((count.get() + 1) % self.batch);
+        m.touch(self.line, if count.get() == 0 { Access::Atomic } else { Access::Read });
+    }
+}
+
 /// Their locks and lines.
 pub(super) struct SbInfo {
     /// `s_next_gen_lock` and the number beside it (until 4.15).
     next_generation: Option<LockId>,
     /// Who lost an inode to another looks for the next one under the group's lock.
     pub(super) locked_search: bool,
-    /// `es_stats_cache_hits` (3.18 to 5.3).
-    es_stats: Option<LineId>,
+    /// `es_stats_cache_hits` (since 3.18).
+    es_stats: LookupCount,
     flex_groups: Vec<LineId>,
     /// `private_lock` of the device's page cache (until 6.14).
     private_lock: Option<LockId>,
@@ -36,7 +85,7 @@ impl SbInfo {
         Self {
             next_generation: rules.next_generation.then(next_generation),
             locked_search: rules.locked_inode_search,
-            es_stats: rules.es_stats.then(|| m.new_line(1)),
+            es_stats: LookupCount::new(m, rules.es_stats),
             flex_groups: (0..groups.div_ceil(u64::from(FLEX * COUNTS))).map(|_| m.new_line(1)).collect(),
             private_lock: rules.private_lock.then(private_lock),
         }
@@ -55,11 +104,9 @@ impl SbInfo {
         }
     }
 
-    /// `ext4_es_lookup_extent` finds where a block of a directory is, and counts that.
+    /// `ext4_es_lookup_extent` finds where a block is, and counts that.
     pub fn count_lookup<M: Machine>(&self, m: &M) {
-        if let Some(line) = self.es_stats {
-            m.touch(line, Access::Write);
-        }
+        self.es_stats.add(m);
     }
 
     /// `__find_get_block`: a CPU that knows the buffers of all leaves of a directory looks for none in the page cache.

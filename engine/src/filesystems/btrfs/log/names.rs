@@ -109,7 +109,7 @@ impl Btrfs {
     }
 
     /// `log_new_ancestors_fast`: if the directory of a new file was made in this transaction as well, all that is delayed for it is
-    /// committed, and its inode and name are logged. Before kernels looked, they did it again with each file.
+    /// committed, and its inode and name are logged. Before 5.12 this is done again with each file.
     pub(super) async fn log_new_ancestor<M: Machine>(&self, m: &M, dir: DirId) {
         let (is_new, logged) = self.new_and_logged(dir);
         if !is_new || (logged && !self.fsync.relogs_ancestors) {

@@ -1,8 +1,10 @@
 //! What of a commit an `fsync` sees, on a device that needs 2 ms to write.
 
+use super::space::Space;
 use super::{credits, Block, Journal};
 use crate::filesystems::costs::Costs;
 use crate::filesystems::testing::{built, device, spec, MS};
+use crate::kernel::ext4::TransactionSize;
 use crate::kernel::Rules;
 use crate::machine::Native;
 use crate::waist::{Host, Machine, Placement, SpawnKind};
@@ -43,4 +45,11 @@ fn the_device_is_still_to_be_flushed_until_the_commit_record_is_written() {
     let outcome = native.run(&spec);
     assert!(outcome.stall.is_none() && outcome.broken.is_empty(), "{outcome:?}");
     assert_eq!(*looks.borrow(), [(true, true), (false, true), (false, true)]);
+}
+
+#[test]
+fn a_transaction_may_have_a_third_of_the_log_since_6_11() {
+    let most = |largest| Space::of(1 << 30, largest).most;
+    assert_eq!(most(TransactionSize::Quarter), 8192 / 4);
+    assert_eq!(most(TransactionSize::Third), 8192 / 3);
 }
