@@ -81,7 +81,7 @@ def test_a_count_by_cpu_still_moves_the_line_that_all_read(tmp_path: Path) -> No
 
     def per_second(design: str) -> float:
         kernel = f"{{profile: linux-6.12, rules: {{ext4.es_stats: {design}}}}}"
-        return read_answer(mix(tmp_path, kernel, "fiemap", tasks=8))["operations"]
+        return float(read_answer(mix(tmp_path, kernel, "fiemap", tasks=8))["operations"])
 
     nowhere, by_cpu, shared = map(per_second, ("nowhere", "per-cpu", "shared"))
     assert nowhere > by_cpu > shared

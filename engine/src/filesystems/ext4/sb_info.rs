@@ -52,7 +52,7 @@ struct PerCpuCounter {
 impl PerCpuCounter {
     fn new<M: Machine>(m: &M) -> Self {
         let cpus = m.cpus();
-        let batch = (2 * cpus as u32).max(32); // compute_batch_value
+        let batch = (2 * cpus).max(32); // compute_batch_value
         Self { line: m.new_line(1), batch, counts: (0..cpus).map(|_| Cell::new(0)).collect() }
     }
 
