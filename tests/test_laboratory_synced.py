@@ -10,7 +10,7 @@ TEXT, TASK, USER = 0xFFFFFFFF81000000, 0xFFFFC90000004000, 0x7FFF0000
 NAMES = (
     "jbd2_journal_commit_transaction", "__wake_up", "jbd2_journal_write_metadata_buffer", "submit_bh",
     "free_buffer_head", "__jbd2_journal_refile_buffer", "try_to_wake_up", "__schedule", "blk_mq_requeue_work",
-    "process_one_work",
+    "process_one_work", "ext4_convert_unwritten_extents", "ext4_iomap_begin", "down_write", "up_write",
 )  # fmt: skip
 KALLSYMS = "".join(f"{TEXT + 0x100 * nth:x} T {name}\n" for nth, name in enumerate(NAMES))
 
@@ -55,3 +55,17 @@ def test_what_is_around_a_workers_work_is_told_apart_from_wake_ups() -> None:
         ("", 1, 8), ("", 0, 5),
     ]  # fmt: skip
     assert synced._around(loop(*turns, *turns), "blk_mq_requeue_work") == [48]
+
+
+def test_a_direct_writes_handles_are_cut_where_i_data_sem_is_taken_and_released() -> None:
+    writes = [
+        ("ext4_iomap_begin", 1, 20), ("down_write", 2, 300), ("up_write", 2, 4), ("", 1, 6), ("", 0, 1),
+        ("ext4_convert_unwritten_extents", 1, 30), ("down_write", 2, 100), ("try_to_wake_up", 3, 1000),
+        ("up_write", 2, 5), ("", 1, 7), ("", 0, 1),
+    ]  # fmt: skip
+    assert synced.unwritten(loop(*writes, *writes)) == {
+        "unwritten.split": [300],
+        "unwritten.split_rest": [20 + 4 + 6],
+        "unwritten.convert": [100],
+        "unwritten.convert_rest": [30 + 5 + 7],
+    }

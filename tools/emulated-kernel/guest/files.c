@@ -125,6 +125,23 @@ static void direct_io(const char *dir, int task, long n)
         die("direct I/O");
 }
 
+/* Allocated and not written: each write is to an even page of a fixed walk, so within an unwritten extent. */
+static void unwritten_prepare(const char *dir, int task)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s/n%d", dir, task);
+    kept = create(name);
+    if (fallocate(kept, 0, 0, 4096L * 2 * DIRECT_PAGES) || fsync(kept) || fcntl(kept, F_SETFL, O_DIRECT))
+        die(name);
+}
+
+static void direct_unwritten(const char *dir, int task, long n)
+{
+    (void)dir, (void)task;
+    if (pwrite(kept, page, sizeof page, 4096L * 2 * (n * 769L % DIRECT_PAGES)) != sizeof page)
+        die("direct write");
+}
+
 const struct kind file_kinds[] = {
     {"create", 0, create_only},
     {"create_unlink", 0, create_unlink},
@@ -134,6 +151,7 @@ const struct kind file_kinds[] = {
     {"stat", stat_prepare, stat_own},
     {"append_fsync", append_prepare, append_fsync},
     {"direct_io", direct_prepare, direct_io},
+    {"direct_unwritten", unwritten_prepare, direct_unwritten},
     {"compile", 0, compile_operation},
     {0, 0, 0},
 };

@@ -188,12 +188,12 @@ def _steps(filesystem: str) -> Guest:
 GROWN = Guest("steps-btrfs-grown", ("steps btrfs 4 create 2000 400 name-", "symbols"), cpus=1)
 """Insertions into leaves that are full, for what their parts take."""
 LOOPS = ("rename", "mkdir_rmdir", "stat")
-SYNCED = ("append_fsync", "direct_io")
+SYNCED = {"xfs": ("append_fsync", "direct_io"), "ext4": ("append_fsync", "direct_io", "direct_unwritten")}
 
 
 def _loops(filesystem: str) -> Guest:
     """Loops of `files.c` by one task, untraced."""
-    kinds = LOOPS + (SYNCED if filesystem in ("xfs", "ext4") else ())
+    kinds = LOOPS + SYNCED.get(filesystem, ())
     rows = (f"steps {filesystem} 4 loop-{kind} 0 100 y" for kind in kinds)
     return Guest(f"steps-{filesystem}-loops", (*rows, "symbols"), cpus=1)
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from laboratory.counted import Row, Values
 
 _WHERE = "append of 4 KiB and fsync, one task in the emulated kernel, 6.12.117, every block of instructions logged: "
+_UNWRITTEN = (
+    "direct write of 4 KiB within an unwritten extent, one task in the emulated kernel, 6.12.117,"
+    " every block of instructions logged: "
+)
 SOURCES = {
     "wfsync.writepages": f"{_WHERE}from the entry into fsync to the first wait, without the submission",
     "writepages.before_blocks": f"{_WHERE}from the entry into fsync to ext4_mb_mark_diskspace_used",
@@ -28,6 +32,10 @@ SOURCES = {
     "wfsync.commit_record": f"{_WHERE}from the last block's end to the submission of the record",
     "wfsync.commit_end": f"{_WHERE}from the submission of the record to the end, without what each block takes",
     "wfsync.exit": f"{_WHERE}from the end of the first wait to user code, without the second wait",
+    "unwritten.split": f"{_UNWRITTEN}ext4_iomap_begin, with i_data_sem exclusively",
+    "unwritten.split_rest": f"{_UNWRITTEN}the rest of ext4_iomap_begin, with the handle",
+    "unwritten.convert": f"{_UNWRITTEN}ext4_convert_unwritten_extents, with i_data_sem exclusively",
+    "unwritten.convert_rest": f"{_UNWRITTEN}the rest of ext4_convert_unwritten_extents, with the handle and the inode",
     "submit": f"{_WHERE}submit_bio and blk_finish_plug of the data",
     "interrupt": f"{_WHERE}blk_mq_complete_request with the end of the request",
     "dispatch": f"{_WHERE}blk_mq_requeue_work, and what process_one_work does around it",
@@ -70,7 +78,7 @@ def spans(loop: Loop, name: str) -> Iterator[Span]:
 
 
 def ext4(rows: Sequence[Row]) -> Values:
-    """Return `wfsync.*`."""
+    """Return `wfsync.*` and `unwritten.*`."""
     loop = loops(rows)["append_fsync"]
     around = round(median(_around(loop, "ext4_end_io_rsv_work")))
     found: Values = {}
@@ -80,6 +88,18 @@ def ext4(rows: Sequence[Row]) -> Values:
     del found["submit"]  # the device's
     for span in spans(loop, "jbd2_journal_commit_transaction"):
         _commit(span, found)
+    return found | unwritten(loops(rows)["direct_unwritten"])
+
+
+def unwritten(loop: Loop) -> Values:
+    """Return what a direct write does in the handles that split and convert its extent."""
+    found: Values = {}
+    for step, function in (("split", "ext4_iomap_begin"), ("convert", "ext4_convert_unwritten_extents")):
+        for span in spans(loop, function):
+            (locked,), unlocked = span.at("down_write"), span.at("up_write")[-1]
+            under = span.to(locked, unlocked)
+            found.setdefault(f"unwritten.{step}", []).append(under)
+            found.setdefault(f"unwritten.{step}_rest", []).append(span.to(span.begin, span.end) - under)
     return found
 
 

@@ -126,8 +126,7 @@ impl Ext4 {
         }
         self.storage.io(m, request).await;
         if unwritten {
-            let handle = self.journal.start(m, credits::EXTENT).await;
-            self.convert_unwritten(m, slot, handle).await;
+            self.convert_written(m, slot).await;
         }
         m.touch(open.dio_count, Access::Write);
     }
@@ -195,13 +194,15 @@ impl Ext4 {
     async fn split_extent<M: Machine>(&self, m: &M, open: &OpenFile, slot: u32, io: Io) {
         let c = &self.io.costs;
         let handle = self.journal.start(m, credits::EXTENT).await;
-        m.run(Account::System, c.handle).await;
-        self.lock_extents(m, slot, true).await;
         open.unwritten.write(io);
-        let (_, insert) = self.map.times();
-        self.unlock_extents(m, slot, insert).await;
-        m.run(Account::System, c.write_map).await;
+        self.change_extent(m, slot, (c.split, c.split_rest)).await;
         self.stop(m, handle, slot, self.extent_leaf(slot).as_slice()).await;
+    }
+
+    /// `ext4_dio_write_end_io` of what was unwritten.
+    async fn convert_written<M: Machine>(&self, m: &M, slot: u32) {
+        let handle = self.journal.start(m, credits::EXTENT).await;
+        self.convert_unwritten(m, slot, handle, (self.io.costs.convert, self.io.costs.convert_rest)).await;
     }
 
     /// Where a write that nobody waits for ends: on iomap in a worker of its CPU (`iomap_dio_bio_end_io`, 5.5 and later, here with
@@ -226,8 +227,7 @@ impl Ext4 {
         loop {
             let (slot, done) = fs.io.ended.next(&m, cpu).await;
             if slot & UNWRITTEN > 0 {
-                let handle = fs.journal.start(&m, credits::EXTENT).await;
-                fs.convert_unwritten(&m, slot & !UNWRITTEN, handle).await;
+                fs.convert_written(&m, slot & !UNWRITTEN).await;
             }
             let open = fs.io.file(slot & !UNWRITTEN);
             m.touch(open.dio_count, Access::Write);

@@ -38,6 +38,10 @@ cost_table!(pub(super) IoCosts {
     buffered_page: ["tmp_short.ext4_da_write_begin", "tmp_short.ext4_da_write_end", "tmp_short.exit_write"],
     read_page: ["tmp_short.ext4_da_write_end"],
     handle: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop"],
+    split: ["unwritten.split"],
+    split_rest: ["unwritten.split_rest"],
+    convert: ["unwritten.convert"],
+    convert_rest: ["unwritten.convert_rest"],
 });
 
 /// An open file with all its blocks.

@@ -102,14 +102,16 @@ impl Ext4 {
         loop {
             let (slot, done) = fs.fsync.unwritten.next(&m, 0).await;
             let handle = fs.journal.start_reserved(&m, credits::EXTENT).await;
-            fs.convert_unwritten(&m, slot, handle).await;
+            let (find, insert) = fs.map.times();
+            let rest = fs.fsync.costs.convert.saturating_sub(find + insert);
+            fs.convert_unwritten(&m, slot, handle, (find + insert, rest)).await;
             m.complete(done).await;
         }
     }
 
-    /// An unwritten extent becomes a written one, and the handle ends.
-    pub(super) async fn convert_unwritten<M: Machine>(&self, m: &M, slot: u32, handle: Handle) {
-        self.convert_extents(m, slot, self.fsync.costs.convert).await;
+    /// An unwritten extent becomes a written one (`ext4_convert_unwritten_extents`), with `i_data_sem` and after it, and the handle ends.
+    pub(super) async fn convert_unwritten<M: Machine>(&self, m: &M, slot: u32, handle: Handle, times: (Time, Time)) {
+        self.change_extent(m, slot, times).await;
         self.stop(m, handle, slot, self.extent_leaf(slot).as_slice()).await;
     }
 }

@@ -126,12 +126,11 @@ impl Ext4 {
         m.unlock(locks.i_data_sem, Side::Write).await;
     }
 
-    /// `ext4_convert_unwritten_extents` in a handle, which takes so long, of it a look-up and an insertion under the lock.
-    pub(super) async fn convert_extents<M: Machine>(&self, m: &M, slot: u32, time: Time) {
-        let c = &self.map.costs;
+    /// A known extent is split or converted: so long under `i_data_sem`, and so long after it.
+    pub(super) async fn change_extent<M: Machine>(&self, m: &M, slot: u32, (under, rest): (Time, Time)) {
         self.lock_extents(m, slot, true).await;
-        self.unlock_extents(m, slot, c.insert).await;
-        m.run(Account::System, time.saturating_sub(c.find + c.insert)).await;
+        self.unlock_extents(m, slot, under.saturating_sub(self.map.costs.find)).await;
+        m.run(Account::System, rest).await;
     }
 
     /// The tree of extents is asked what is there (`ext4_map_query_blocks`), and what it says is kept in memory.
