@@ -8,8 +8,8 @@ from engine import FREE
 from simfs.machine.caches.line import Access, Line
 from simfs.machine.cpus.topology import Topology
 
-HIT, NEAR, FAR = 2_000, 50_000, 120_000
-"""Prices in ps: of a hit, of a transfer within a socket and between two."""
+HIT, SMT, NEAR, FAR = 2_000, 8_000, 50_000, 120_000
+"""Prices in ps: of a hit, of a transfer within a core, within a socket and between two."""
 
 
 @pytest.fixture
@@ -108,6 +108,29 @@ def test_who_asks_after_the_line_has_come_to_its_cache_waits_for_the_next_time(t
     assert line.access(topology, 2, 1_000_000, Access.ATOMIC) == FAR
     assert line.access(topology, 1, 1_000_000, Access.ATOMIC) == 2 * FAR
     assert line.access(topology, 3, 1_000_000 + FAR, Access.ATOMIC) == 2 * FAR
+
+
+@pytest.fixture
+def threads() -> Topology:
+    """A socket of two cores with two hyper-threads each."""
+    costs = {**FREE, "line_hit": 2, "line_smt": 8, "line_llc": 50, "line_socket": 50, "line_remote": 120}
+    return Topology({"cpus": 4, "cpus_per_core": 2, "cpus_per_llc": 4, "cpus_per_socket": 4, "costs": costs})
+
+
+def test_a_core_asks_once_for_its_hyper_threads(threads: Topology) -> None:
+    """All four ask at one time, the cores in turn: the line changes cores twice, not four times."""
+    line = Line()
+    line.access(threads, 1, 0, Access.ATOMIC)
+    asked = [line.access(threads, cpu, 1_000_000, Access.ATOMIC) for cpu in (2, 0, 3, 1)]
+    assert asked == [NEAR, 2 * NEAR, 2 * NEAR + SMT, 2 * NEAR + 2 * SMT]
+
+
+def test_a_hyper_thread_that_asks_after_the_line_has_come_waits_for_the_next_time(threads: Topology) -> None:
+    line = Line()
+    line.access(threads, 1, 0, Access.ATOMIC)
+    assert line.access(threads, 2, 1_000_000, Access.ATOMIC) == NEAR
+    assert line.access(threads, 0, 1_000_000, Access.ATOMIC) == 2 * NEAR
+    assert line.access(threads, 3, 1_000_000 + NEAR, Access.ATOMIC) == 2 * NEAR
 
 
 def test_a_line_that_nobody_queues_for_has_no_rounds(topology: Topology) -> None:

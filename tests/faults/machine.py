@@ -25,6 +25,12 @@ MACHINE = [
         "self.begins > at && (FAULT || !self.serves.contains(cpu))",
     ),
     Fault(
+        "line: hyper-threads of one core queue apart",
+        M + "caches/rounds.rs",
+        "if !topology.has_siblings() {",
+        "if FAULT || !topology.has_siblings() {",
+    ),
+    Fault(
         "rwsem: a reader does not look at the owner word",
         M + "locks/rwsem/mod.rs",
         "let looks = side == Side::Read && era.has_phases();",

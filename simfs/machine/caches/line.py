@@ -106,10 +106,10 @@ class Line:
                 self._rounds.end()
             return topology.transfer(source, cpu)
         if self._rounds is None:
-            if near:
+            if near and not topology.has_siblings:
                 return topology.transfer(source, cpu)
             self._rounds = Rounds(topology)
-        return self._rounds.join(source, cpu, at, self.busy_until)
+        return self._rounds.queue(source, cpu, at, self.busy_until)
 
     def drive_out(self, home: Home) -> None:
         """Only its home has the line: who comes next fetches it from there."""

@@ -1,6 +1,7 @@
-"""The order in which last-level caches have a line for which CPUs of several of them queue.
+"""The order in which caches have a line for which CPUs queue.
 
-A cache serves those of its own cores that wait when the line comes, then gives it away.
+A last-level cache serves those of its own cores that wait when the line comes, then gives it away. A core asks once for
+its hyper-threads.
 """
 
 from __future__ import annotations
@@ -31,12 +32,36 @@ class Rounds:
         self._topology = topology
         self._visits: dict[int, Visit] = {}
         self._last: Visit | None = None
+        self._cores: list[tuple[int, Time]] = []
+        """Who has asked for its core, which has other CPUs, and when the line comes."""
 
-    def join(self, source: int, cpu: int, at: Time, busy_until: Time) -> Time:
+    def queue(self, source: int, cpu: int, at: Time, busy_until: Time) -> Time:
         """How long the transfer takes by which `cpu`, which asks at `at`, gets the line.
 
         The line is moved until `busy_until`; `source` has the farthest copy of it.
         """
+        if not self._topology.has_siblings:
+            return self._join(source, cpu, at, busy_until)
+        sibling = self._sibling(source, cpu, at, busy_until)
+        if sibling is not None:
+            return self._topology.transfer(sibling, cpu)
+        transfer = self._join(source, cpu, at, busy_until)
+        self._cores.append((cpu, busy_until + transfer))
+        return transfer
+
+    def _sibling(self, source: int, cpu: int, at: Time, busy_until: Time) -> int | None:
+        """Return the other CPU of `cpu`'s core, if it waits at `at`: then the line comes for both."""
+        if self._last is None:
+            self._cores = [(source, busy_until)]  # where it is going
+        self._cores = [entry for entry in self._cores if entry[1] > at]
+        core = self._topology.core(cpu)
+        entry = next((entry for entry in self._cores if entry[0] != cpu and entry[0] in core), None)
+        if entry is None:
+            return None
+        self._cores.remove(entry)
+        return entry[0]
+
+    def _join(self, source: int, cpu: int, at: Time, busy_until: Time) -> Time:
         if self._last is None:
             self._last = self._comes_last(Visit(busy_until, [source]))  # where it is going
         own = self._visits.get(self._topology.cache_of(cpu))

@@ -21,7 +21,7 @@ pub struct Line {
     /// Who had the line to itself before, and until when it keeps it: until the request has reached it. `IN_MEMORY` or `IN_LLC` where no core has it.
     keeper: CpuId,
     keeps_until: Time,
-    /// Where it is going, while CPUs of several last-level caches queue for it.
+    /// Where it is going, while CPUs of several cores or last-level caches queue for it.
     rounds: Option<Box<Rounds>>,
     span: u32,
     /// Transfers so far.
@@ -91,8 +91,10 @@ impl Line {
     fn way(&mut self, topology: &Topology, from: CpuId, cpu: CpuId, at: Time) -> Time {
         let queues = self.busy_until > at;
         match &mut self.rounds {
-            Some(rounds) if queues => rounds.join(topology, (from, cpu), at, self.busy_until),
-            None if queues && !topology.share_llc(from, cpu) => self.first_round(topology, (from, cpu), at),
+            Some(rounds) if queues => rounds.queue(topology, (from, cpu), at, self.busy_until),
+            None if queues && (topology.has_siblings() || !topology.share_llc(from, cpu)) => {
+                self.first_round(topology, (from, cpu), at)
+            }
             rounds => {
                 rounds.iter_mut().for_each(|rounds| rounds.end());
                 topology.transfer(from, cpu)
@@ -102,7 +104,7 @@ impl Line {
 
     #[cold]
     fn first_round(&mut self, topology: &Topology, way: (CpuId, CpuId), at: Time) -> Time {
-        self.rounds.insert(Box::default()).join(topology, way, at, self.busy_until)
+        self.rounds.insert(Box::default()).queue(topology, way, at, self.busy_until)
     }
 
     /// The owner and `cpu` have copies now, which `took` so long.

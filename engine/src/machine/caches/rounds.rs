@@ -1,5 +1,5 @@
-//! The order in which last-level caches have a line for which CPUs of several of them queue: a cache serves those of its own cores
-//! that wait when the line comes, then gives it away.
+//! The order in which caches have a line for which CPUs queue: a last-level cache serves those of its own cores that wait when the
+//! line comes, then gives it away. A core asks once for its hyper-threads.
 
 use crate::machine::cpus::cpu_set::CpuSet;
 use crate::machine::cpus::topology::Topology;
@@ -12,6 +12,8 @@ pub struct Rounds {
     visits: Vec<Visit>,
     /// Which of them is the last.
     last: Option<usize>,
+    /// Who has asked for its core, which has other CPUs, and when the line comes.
+    cores: Vec<(CpuId, Time)>,
 }
 
 /// A line's stay under one last-level cache.
@@ -39,7 +41,36 @@ impl Visit {
 impl Rounds {
     /// How long the transfer takes by which `cpu`, which asks at `at`, gets the line, which is moved until `busy_until`. `from` has the
     /// farthest copy of it.
-    pub fn join(&mut self, topology: &Topology, (from, cpu): (CpuId, CpuId), at: Time, busy_until: Time) -> Time {
+    pub fn queue(&mut self, topology: &Topology, (from, cpu): (CpuId, CpuId), at: Time, busy_until: Time) -> Time {
+        if !topology.has_siblings() {
+            return self.join(topology, (from, cpu), at, busy_until);
+        }
+        if let Some(sibling) = self.sibling(topology, (from, cpu), at, busy_until) {
+            return topology.transfer(sibling, cpu);
+        }
+        let transfer = self.join(topology, (from, cpu), at, busy_until);
+        self.cores.push((cpu, busy_until + transfer));
+        transfer
+    }
+
+    /// The other CPU of `cpu`'s core, if it waits at `at`: then the line comes for both.
+    fn sibling(
+        &mut self,
+        topology: &Topology,
+        (from, cpu): (CpuId, CpuId),
+        at: Time,
+        busy_until: Time,
+    ) -> Option<CpuId> {
+        if self.last.is_none() {
+            self.cores.clear();
+            self.cores.push((from, busy_until)); // where it is going
+        }
+        self.cores.retain(|&(_, comes)| comes > at);
+        let place = self.cores.iter().position(|&(other, _)| other != cpu && topology.core(cpu).contains(&other))?;
+        Some(self.cores.remove(place).0)
+    }
+
+    fn join(&mut self, topology: &Topology, (from, cpu): (CpuId, CpuId), at: Time, busy_until: Time) -> Time {
         let last = self.last.unwrap_or_else(|| self.come_last(topology, Visit::new(busy_until, from))); // where it is going
         let own = self.of(topology, cpu);
         if let Some(own) = own.filter(|&own| self.visits[own].takes(cpu, at)) {
