@@ -7,6 +7,7 @@ use super::links::Links;
 use super::thread_group::ThreadGroups;
 use super::times::Times;
 use super::{DirId, File, LaidOut, Mounted, NoSpace};
+use crate::memory::{Held, Shrinker};
 use crate::waist::Machine;
 use crate::waist::{Account, ClassId, LockId, Side, Time};
 
@@ -56,6 +57,13 @@ impl SuperBlock {
             calls: Calls::new(m, kind, costs)?,
             thread_groups: ThreadGroups::default(),
         })
+    }
+
+    /// Gives back inodes that nobody uses, each with what its filesystem takes besides what all take.
+    pub fn shrinker(&self, costs: &Costs<'_>, kind: &str, held: Vec<Held>) -> Result<Shrinker, String> {
+        let hashed = kind != "xfs"; // inode_fake_hash
+        let all = self.inodes.held(hashed).into_iter().chain(held).collect();
+        Shrinker::new(costs, kind, self.calls.dcache.lists(), all)
     }
 
     /// `i_rwsem` of a new directory.
