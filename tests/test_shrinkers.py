@@ -40,7 +40,9 @@ def test_for_each_inode_that_comes_into_full_memory_one_goes(tmp_path: Path, kin
     """Each takes the lock of the superblock's list when it comes and when it goes."""
     full, ample = run(tmp_path, kind), run(tmp_path, kind, "machine.memory=64 GiB")
     for result, times in ((full, 2), (ample, 1)):
-        assert the_lock(result, "vfs.s_inode_list_lock").acquired == pytest.approx(times * result.operations, rel=0.1)
+        assert the_lock(result, "vfs.s_inode_list_lock").acquired == pytest.approx(
+            times * result.operations, rel=0.1
+        )
 
 
 def test_on_one_cpu_a_walk_takes_as_much_longer_as_drop_caches_needs_for_an_inode(tmp_path: Path) -> None:
@@ -56,7 +58,12 @@ def test_on_one_cpu_a_walk_takes_as_much_longer_as_drop_caches_needs_for_an_inod
 
 def test_who_outruns_kswapd_frees_inodes_himself(tmp_path: Path) -> None:
     """Eight tasks bring in more than one CPU can free: they do it in the middle of a call."""
-    cpus = ("machine.cpus=8", "workload.tasks=8", "workload.initial_files=16000", "workload.subdirectories=16")
+    cpus = (
+        "machine.cpus=8",
+        "workload.tasks=8",
+        "workload.initial_files=16000",
+        "workload.subdirectories=16",
+    )
     full, ample = run(tmp_path, "btrfs", *cpus), run(tmp_path, "btrfs", *cpus, "machine.memory=64 GiB")
     longest = [max(latency.max_ns for latency in result.latency.values()) for result in (full, ample)]
     assert longest[0] > 3 * longest[1]

@@ -255,6 +255,7 @@ impl Memory {
         m.park().await;
         self.kswapd.set(None);
         while self.free(marks) < marks.high {
+            m.at("kswapd"); // each look at its own pace
             if self.shrink(m).await == 0 {
                 self.wait_for_writeback(m, writeback).await;
             }

@@ -109,9 +109,7 @@ impl Shrinker {
         m.lock(list, Side::Write).await;
         m.run(Account::System, self.isolate * pairs).await;
         m.unlock(list, Side::Write).await;
-        for _ in 0..pairs {
-            m.run(Account::System, self.dentry).await; // each with its own time
-        }
+        m.run(Account::System, self.dentry * pairs).await;
         for _ in 0..pairs {
             self.evict(m).await;
         }
