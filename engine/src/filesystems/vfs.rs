@@ -59,11 +59,10 @@ impl SuperBlock {
         })
     }
 
-    /// Gives back inodes that nobody uses, each with what its filesystem takes besides what all take.
-    pub fn shrinker(&self, costs: &Costs<'_>, kind: &str, held: Vec<Held>) -> Result<Shrinker, String> {
-        let hashed = kind != "xfs"; // inode_fake_hash
+    /// Gives back inodes that nobody uses, each with what all filesystems take and what this one does.
+    pub fn shrinker(&self, costs: &Costs<'_>, hashed: bool, held: Vec<Held>) -> Result<Shrinker, String> {
         let all = self.inodes.held(hashed).into_iter().chain(held).collect();
-        Shrinker::new(costs, kind, self.calls.dcache.lists(), all)
+        Shrinker::new(costs, self.calls.dcache.lists(), all)
     }
 
     /// `i_rwsem` of a new directory.

@@ -47,9 +47,9 @@ pub struct Shrinker {
 }
 
 impl Shrinker {
-    /// Of a filesystem by its kind, with `unused` inodes that are there before the run; the error names a number that is missing.
-    pub fn new(costs: &Costs<'_>, kind: &str, lists: Vec<LockId>, held: Vec<Held>) -> Result<Self, String> {
-        let bytes = costs.number("memory.dentry_bytes")? + costs.number(&format!("memory.{kind}_inode_bytes"))?;
+    /// Of a filesystem, with the inodes that are there before the run; the error names a number that is missing.
+    pub fn new(costs: &Costs<'_>, lists: Vec<LockId>, held: Vec<Held>) -> Result<Self, String> {
+        let bytes = costs.number("memory.dentry_bytes")? + costs.number("inode_bytes")?;
         let under = held.iter().map(|held| held.hold).sum();
         Ok(Self {
             bytes: bytes as u64,
