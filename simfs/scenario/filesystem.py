@@ -25,6 +25,15 @@ def _log_buffer(size: int) -> int:
     return size
 
 
+CachedInodes = Annotated[
+    Annotated[StrictInt, Field(ge=0, le=1_000_000_000)] | None,
+    Field(
+        description="Inodes that are in memory, unused, when the run begins. Memory of a given size is full of them, or"
+        " will be, and they make the chains of the inode hash long.",
+    ),
+]
+
+
 class Xfs(Section):
     """XFS. Geometry follows mkfs.xfs."""
 
@@ -55,6 +64,7 @@ class Xfs(Section):
         description="What I/O through the page cache takes: reads the IOLOCK shared and writes exclusively, reads"
         " nothing, both the IOLOCK shared, or as 'locked' with a read's pages in memory before it takes the lock.",
     )
+    cached_inodes: CachedInodes = None
     costs: Annotated[dict[str, Duration], Named(lambda words: words.costs["xfs"])] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )
@@ -101,11 +111,7 @@ class Btrfs(Section):
         description="Whether the workload's directories count as made in the running transaction, as in a test that"
         " is over before the first commit: fsync of a new file then logs its directory too.",
     )
-    cached_inodes: Annotated[StrictInt, Field(ge=0, le=1_000_000_000)] | None = Field(
-        default=None,
-        description="Inodes that are in memory when the run begins: with memory of a given size they make the chains of"
-        " the inode hash long.",
-    )
+    cached_inodes: CachedInodes = None
     costs: Annotated[dict[str, Duration], Named(lambda words: words.costs["btrfs"])] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )
@@ -142,11 +148,7 @@ class Ext4(Section):
         description="Name of the directory of the root in which the directories of the load are made: they then lie in"
         " its flex group. In the root itself when absent: spread over flex groups.",
     )
-    cached_inodes: Annotated[StrictInt, Field(ge=0, le=1_000_000_000)] | None = Field(
-        default=None,
-        description="Inodes that are in memory when the run begins: with memory of a given size they make the chains of"
-        " the inode hash long.",
-    )
+    cached_inodes: CachedInodes = None
     costs: Annotated[dict[str, Duration], Named(lambda words: words.costs["ext4"])] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )

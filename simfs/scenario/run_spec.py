@@ -184,7 +184,7 @@ def _filesystem_spec(scenario: Scenario, machine: Mapping[str, Any]) -> dict[str
         costs |= _counted(load_instructions(use.profile or use.kind), machine)
         vfs |= _counted(load_vfs_instructions(use.kind), machine)
     costs |= use.costs
-    if isinstance(use, Ext4 | Btrfs) and use.cached_inodes is not None:
+    if not isinstance(use, Tmpfs) and use.cached_inodes is not None:
         costs["cached_inodes"] = use.cached_inodes
     spec: dict[str, Any] = {"kind": use.kind, "size_bytes": use.size, "costs": costs}
     if isinstance(use, Xfs):

@@ -50,6 +50,11 @@ impl Dcache {
         }
     }
 
+    /// The locks of the lists of dentries that nobody uses.
+    pub fn lists(&self) -> Vec<LockId> {
+        self.unused.iter().map(|(lock, _)| *lock).collect()
+    }
+
     /// A dentry whose name has gone is not kept for another file of this name (`always_delete_dentry`).
     pub fn keeps_none(&self) -> bool {
         self.unused.is_empty()

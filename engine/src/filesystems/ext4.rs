@@ -154,6 +154,7 @@ impl Ext4 {
             directory_lines: lines("ext4_dir_inode.struct")? + lines("ext4_dir_block.data")?,
             files: RefCell::default(),
         };
+        fs.storage.memory.register(fs.sb.shrinker(costs, true, Vec::new())?);
         fs.add_directory(m, root, None);
         Ok(fs)
     }

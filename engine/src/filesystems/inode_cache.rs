@@ -6,10 +6,12 @@
 use super::costs::Costs;
 use super::listed::{Entry, Lists, Pointers, OTHERS};
 use crate::kernel::vfs::{InodeHash, InodeList, InodeLookup};
+use crate::memory::Held;
 use crate::waist::time::from_ns;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LockId, Side, Time};
 use std::cell::Cell;
+use std::rc::Rc;
 
 /// Chains that stand for those of a hash table with a lock each. A real table has a million, where two tasks never meet.
 const CHAINS: usize = 1024;
@@ -30,14 +32,14 @@ pub struct InodeCache {
 /// Who looks for an inode that is not there goes along a chain (`find_inode_fast`): where inodes do not fit into the caches, each of it
 /// is a load from memory that says where the next one is.
 struct Chains {
-    inodes: Cell<u64>,
+    inodes: Rc<Cell<u64>>,
     buckets: Option<u64>,
     load_ns: f64,
 }
 
 impl Chains {
     fn new(costs: &Costs<'_>) -> Result<Self, String> {
-        let inodes = Cell::new(costs.number("cached_inodes")? as u64);
+        let inodes = Rc::new(Cell::new(costs.number("cached_inodes")? as u64));
         Ok(Self { inodes, buckets: costs.memory().map(buckets), load_ns: costs.load_ns() })
     }
 
@@ -120,6 +122,13 @@ impl InodeCache {
         let rest = self.under(m, self.lists[list], self.list_hold, rest, || self.unlist(m, inode)).await;
         self.i_sb_list.free(m, inode);
         rest
+    }
+
+    /// What an inode takes that goes because memory is short (`evict`); in the hash table if the filesystem uses it.
+    pub fn held(&self, hashed: bool) -> Vec<Held> {
+        let list = Held { locks: self.lists.clone(), hold: self.list_hold, count: None };
+        let hash = Held { locks: self.hash.clone(), hold: self.hash_hold, count: Some(self.chains.inodes.clone()) };
+        std::iter::once(list).chain(hashed.then_some(hash)).collect()
     }
 
     /// `list_del_init`.

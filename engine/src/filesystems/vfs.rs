@@ -7,6 +7,7 @@ use super::links::Links;
 use super::thread_group::ThreadGroups;
 use super::times::Times;
 use super::{DirId, File, LaidOut, Mounted, NoSpace};
+use crate::memory::{Held, Shrinker};
 use crate::waist::Machine;
 use crate::waist::{Account, ClassId, LockId, Side, Time};
 
@@ -56,6 +57,12 @@ impl SuperBlock {
             calls: Calls::new(m, kind, costs)?,
             thread_groups: ThreadGroups::default(),
         })
+    }
+
+    /// Gives back inodes that nobody uses, each with what all filesystems take and what this one does.
+    pub fn shrinker(&self, costs: &Costs<'_>, hashed: bool, held: Vec<Held>) -> Result<Shrinker, String> {
+        let all = self.inodes.held(hashed).into_iter().chain(held).collect();
+        Shrinker::new(costs, self.calls.dcache.lists(), all)
     }
 
     /// `i_rwsem` of a new directory.

@@ -1,13 +1,15 @@
-//! Memory for pages of files: it fills up, `kswapd` makes room, and whoever needs a page when there is next to no room left makes some
-//! himself, with whatever locks he holds (`mm/vmscan.c`, `mm/page_alloc.c` of Linux 5.10 to 6.12).
+//! Memory for pages of files, for inodes and dentries: it fills up, `kswapd` makes room, and whoever needs memory when there is next to
+//! no room left makes some himself, with whatever locks he holds (`mm/vmscan.c`, `mm/page_alloc.c` of Linux 5.10 to 6.12).
 //!
 //! Pages are in one list in the order in which they came; one that was used since is passed over once (`folio_check_references`), a
-//! dirty one until it is written. Pages of files that a load makes and not lays out do not count, and are never reclaimed; nor are
-//! inodes and dentries.
+//! dirty one until it is written. Inodes that nobody uses go as [`Shrinker`] says. What a load makes does not count, inodes or pages of
+//! files, but for files that are laid out, and is never reclaimed.
 
+mod shrinker;
 mod watermarks;
 
 pub use crate::lru::Lru;
+pub use shrinker::{Held, Shrinker};
 
 use crate::block::{Written, BLOCK};
 use crate::cost_table;
@@ -16,7 +18,7 @@ use crate::page_cache::PageCache;
 use crate::waist::Machine;
 use crate::waist::{Account, Side, TaskId, Time};
 use crate::writeback::Writeback;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use watermarks::Watermarks;
@@ -49,6 +51,8 @@ pub struct Memory {
     /// Files were laid out that were written together: the list is to be put in the order of their bytes.
     written_together: Cell<bool>,
     used: Cell<u64>,
+    /// Inodes that nobody uses (`register_shrinker`).
+    shrinker: OnceCell<Shrinker>,
     /// `kswapd`, if it sleeps.
     kswapd: Cell<Option<TaskId>>,
 }
@@ -69,6 +73,7 @@ impl Memory {
             list: RefCell::default(),
             written_together: Cell::new(false),
             used: Cell::new(0),
+            shrinker: OnceCell::new(),
             kswapd: Cell::new(None),
         })
     }
@@ -76,6 +81,23 @@ impl Memory {
     /// Whether it has an end.
     pub fn is_limited(&self) -> bool {
         self.marks.is_some()
+    }
+
+    /// The filesystem of this memory has inodes that can be reclaimed; only what there is room for is there.
+    pub fn register(&self, shrinker: Shrinker) {
+        let Some(marks) = &self.marks else { return };
+        shrinker.keep(self.free(marks).saturating_sub(marks.high));
+        self.used.set(self.used.get() + shrinker.pages());
+        assert!(self.shrinker.set(shrinker).is_ok(), "one filesystem");
+    }
+
+    /// Memory for an inode that comes into memory without a user, and its dentry (`alloc_inode`, `d_alloc`).
+    pub async fn add_inode<M: Machine>(&self, m: &M, writeback: &Writeback) {
+        let (Some(marks), Some(shrinker)) = (&self.marks, self.shrinker.get()) else { return };
+        if self.allocate(m, writeback, marks, shrinker.pages_of_next()).await {
+            self.used.set(self.used.get() + shrinker.pages_of_next());
+            shrinker.add();
+        }
     }
 
     fn free(&self, marks: &Watermarks) -> u64 {
@@ -171,21 +193,36 @@ impl Memory {
         m.park().await;
     }
 
-    /// `shrink_lruvec`: takes pages off the list and gives back those that are clean and were not used; looks at twice as many each time
-    /// that there are none. How many it gave back.
+    /// `shrink_node`: looks at some pages and at some inodes, and at twice as many each time that nothing can go. How many pages it gave
+    /// back.
     async fn shrink<M: Machine>(&self, m: &M) -> u64 {
         self.sort();
-        for priority in 0..=DEF_PRIORITY {
-            let lock = self.lru.lock(m);
-            m.lock(lock, Side::Write).await;
-            let gone = self.evict(self.batch << priority);
-            m.unlock(lock, Side::Write).await;
-            m.run(Account::System, self.costs.reclaim * gone.max(1)).await;
+        for looked in 0..=DEF_PRIORITY {
+            let gone =
+                self.shrink_pages(m, self.batch << looked).await + self.shrink_inodes(m, DEF_PRIORITY - looked).await;
             if gone > 0 {
                 return gone;
             }
         }
         0
+    }
+
+    /// `shrink_lruvec`: takes so many pages off the list, and gives back those that are clean and were not used.
+    async fn shrink_pages<M: Machine>(&self, m: &M, looks: u64) -> u64 {
+        let lock = self.lru.lock(m);
+        m.lock(lock, Side::Write).await;
+        let gone = self.evict(looks);
+        m.unlock(lock, Side::Write).await;
+        m.run(Account::System, self.costs.reclaim * gone.max(1)).await;
+        gone
+    }
+
+    /// `shrink_slab`.
+    async fn shrink_inodes<M: Machine>(&self, m: &M, priority: u32) -> u64 {
+        let Some(shrinker) = self.shrinker.get() else { return 0 };
+        let gone = shrinker.shrink(m, priority).await;
+        self.used.set(self.used.get() - gone);
+        gone
     }
 
     /// Looks at so many pages, and gives back a batch at most.
@@ -218,6 +255,7 @@ impl Memory {
         m.park().await;
         self.kswapd.set(None);
         while self.free(marks) < marks.high {
+            m.at("kswapd"); // each look at its own pace
             if self.shrink(m).await == 0 {
                 self.wait_for_writeback(m, writeback).await;
             }

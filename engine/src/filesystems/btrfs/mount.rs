@@ -185,6 +185,7 @@ impl Btrfs {
             commit_interval: from_ns(costs.number("commit_interval")?),
             workers_max: count("workers_max")?,
         };
+        fs.log.storage.memory.register(fs.sb.shrinker(costs, true, vec![fs.open_inodes.held()])?);
         fs.add_directory(m, FIRST_FREE_OBJECTID, 0);
         Ok(fs)
     }

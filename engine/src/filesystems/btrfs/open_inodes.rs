@@ -6,9 +6,11 @@
 
 use crate::filesystems::costs::Costs;
 use crate::kernel::btrfs::InodeIndex;
+use crate::memory::Held;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
 use std::cell::Cell;
+use std::rc::Rc;
 
 /// The index.
 pub struct OpenInodes {
@@ -17,7 +19,7 @@ pub struct OpenInodes {
     hold: Time,
     /// Time for a node on the way down; none in an xarray.
     node: Time,
-    inodes: Cell<u64>,
+    inodes: Rc<Cell<u64>>,
 }
 
 impl OpenInodes {
@@ -29,7 +31,7 @@ impl OpenInodes {
             neighbours: m.new_line(costs.number("btrfs_root.inodes")? as u32),
             hold: costs.sum(&["inode_index"])?,
             node: if tree { node } else { 0 },
-            inodes: Cell::new(costs.number("cached_inodes")? as u64),
+            inodes: Rc::new(Cell::new(costs.number("cached_inodes")? as u64)),
         })
     }
 
@@ -50,6 +52,11 @@ impl OpenInodes {
     pub async fn leave<M: Machine>(&self, m: &M) {
         self.inodes.set(self.inodes.get().saturating_sub(1));
         self.change(m, self.hold).await;
+    }
+
+    /// What one takes that goes because memory is short (`btrfs_destroy_inode`).
+    pub fn held(&self) -> Held {
+        Held { locks: vec![self.lock], hold: self.hold, count: Some(self.inodes.clone()) }
     }
 
     /// What is left of a step that this is part of.

@@ -43,6 +43,7 @@ impl Ext4 {
         let htree = if names > LINEAR_NAMES { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
         m.run(Account::System, c.lookup + htree).await;
         let number = u64::from(dir) << 32 | u64::from(nth);
+        self.storage.memory.add_inode(m, &self.storage.writeback).await;
         let step = self.sb.inodes.look_up(m, number, c.iget).await;
         let rest = self.sb.inodes.enter(m, listed::OTHERS, Some(number), step).await;
         m.run(Account::System, rest).await;
@@ -51,5 +52,6 @@ impl Ext4 {
         }
         m.unlock(i_rwsem, Side::Read).await;
         m.run(Account::System, c.stat).await;
+        self.sb.calls.dcache.unused(m).await;
     }
 }

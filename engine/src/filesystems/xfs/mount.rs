@@ -232,6 +232,7 @@ impl Xfs {
             rotor: m.new_line(1),
             footprints,
         };
+        fs.storage.memory.register(fs.sb.shrinker(costs, false, Vec::new())?); // inode_fake_hash
         let number = fs.number(geometry.root_ino());
         let slot = fs.inodes.of_mkfs(m, fs.inode_parts(m, number, fs.directory_classes), number);
         fs.new_directory(m, ROOT, slot);

@@ -30,6 +30,7 @@ impl Btrfs {
         m.run(Account::System, c.lookup).await;
         self.search_cold(m, dir, items::dir_item(d.ino, &nth.to_be_bytes()).key, c.read_leaf).await; // an entry of some hash
         let ino = self.inode_of(dir, nth);
+        self.log.storage.memory.add_inode(m, &self.log.storage.writeback).await;
         let step = self.sb.inodes.look_up(m, ino, c.inode_new).await;
         let rest = self.sb.inodes.enter(m, listed::OTHERS, Some(ino), step).await;
         let rest = self.open_inodes.enter(m, rest).await;
@@ -37,6 +38,7 @@ impl Btrfs {
         self.search_cold(m, dir, items::inode_key(ino), c.read_leaf_again).await;
         m.unlock(d.i_rwsem, Side::Read).await;
         m.run(Account::System, self.sb.calls.enter()).await;
+        self.sb.calls.dcache.unused(m).await;
     }
 
     async fn search_cold<M: Machine>(&self, m: &M, dir: DirId, key: Key, time: Time) {

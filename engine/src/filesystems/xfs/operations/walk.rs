@@ -56,11 +56,13 @@ impl Xfs {
         self.read_inode(m, d.ino, nth + 1).await;
         m.unlock(d.i_rwsem, Side::Read).await;
         m.run(Account::System, c.stat).await;
+        self.sb.calls.dcache.unused(m).await;
     }
 
     /// `xfs_iget_cache_miss` of the inode so many behind `ino`.
     async fn read_inode<M: Machine>(&self, m: &M, ino: u64, behind: u32) {
         let c = &self.walk.0;
+        self.storage.memory.add_inode(m, &self.storage.writeback).await;
         let rest = self.sb.inodes.enter(m, listed::OTHERS, None, c.iget).await; // in no hash: inode_fake_hash
         m.run(Account::System, rest).await;
         let (agno, first) = self.layout.borrow().geometry().split_ino(ino);
