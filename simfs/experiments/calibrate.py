@@ -4,8 +4,8 @@ Residuals are `measured / simulated - 1` for rates and `(simulated - measured) /
 time of an operation is nearly a linear function of the CPU time in it, so the first kind is nearly linear
 in the parameter, and a search (`search`) needs some three evaluations. Every evaluation runs with the same seeds
 (common random numbers), so the residual is a function and not a random variable. It is a rough one, since at
-the next value events come in another order. So a search ends where a residual is no larger than the standard
-error of what was simulated.
+the next value events come in another order. So a search ends where residuals are no larger than the standard
+error of what was simulated; that of one row where it is within two of them, which do not refute the value.
 """
 
 from __future__ import annotations
