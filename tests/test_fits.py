@@ -23,7 +23,7 @@ def test_a_fit_meets_its_row_in_few_evaluations_and_says_so() -> None:
     assert fit.objective < 0.005
     assert fit.evaluations <= 8
     assert [r.variant for r in fit.rows] == ["ext4"]
-    assert "fitted: workload.user_cpu = 14.4" in fit.sentence
+    assert "fitted: workload.user_cpu = 14.39 ms" in fit.sentence
     assert "on row 'ext4, tasks 24'; all else predicted" in fit.sentence
 
 
@@ -82,6 +82,22 @@ def test_a_value_outside_its_source_is_kept_only_if_the_rows_refute_the_source(
     free = fitted(None)
     end = from_truth * free
     assert fitted((end, 9e7)) == pytest.approx(end if kept else free, rel=1e-8)
+
+
+def test_slopes_refute_a_source_that_is_far_off_without_a_run() -> None:
+    def evaluations(sourced: tuple[float, float] | None) -> int:
+        evaluated = calibrate(
+            [Parameter("u", 1e6, 1e8, sourced=sourced)],
+            fakes.ROWS,
+            lambda values: fakes.points(user_ns=values["u"]),
+            to_spec=fakes.to_spec,
+            engine=fakes.engine,
+        ).evaluations
+        return evaluated
+
+    free = evaluations(None)
+    assert evaluations((2.5e7, 9e7)) == free
+    assert evaluations((1.45e7, 9e7)) == free + 1
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -132,7 +133,8 @@ def _numbered(pairs: Sequence[Predicted]) -> Iterator[tuple[str, Predicted]]:
 def _all_validated(
     pairs: Sequence[Predicted], quick: bool, threads: int | None, remember: Callable[[Engine], Engine]
 ) -> list[Validated]:
-    """Side by side: most of what a fit runs are single runs, one after the other."""
+    """Side by side, the longest first: most of what a fit runs are single runs, one after the other."""
+    from simfs.experiments.longest_first import longest_first
     from simfs.experiments.side_by_side import Gate, side_by_side
 
     gate = Gate(threads or os.cpu_count() or 1)
@@ -143,7 +145,10 @@ def _all_validated(
                 engine = _engine_of(pair, gate, remember)
                 return _validated(f"{number}{pair.dataset.name}", pair, quick, gate.slots, engine, report)
 
-        return side_by_side(gate, [partial(validated, *each) for each in _numbered(pairs)])
+        order = longest_first(pairs)
+        numbered = _numbered([pairs[number] for number in order])
+        found = side_by_side(gate, [partial(validated, *each) for each in numbered])
+        return [each for _, each in sorted(zip(order, found, strict=True), key=itemgetter(0))]
 
 
 def _validated(

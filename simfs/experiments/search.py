@@ -113,10 +113,10 @@ def _root(objective: Rough, start: Vector, slopes: Vector | None) -> tuple[Vecto
     low, high = (math.log(bound) for bound in (objective.parameters[0].low, objective.parameters[0].high))
 
     def residual(place: float) -> float:
-        """The residual, and an exact zero where it cannot be told from none."""
+        """The residual, and an exact zero where it does not refute the value."""
         value = min(max(math.exp(place), objective.parameters[0].low), objective.parameters[0].high)
         found = float(objective(np.array([value]))[0])
-        return 0.0 if abs(found) <= objective.resolution else math.log1p(max(found, -0.999))
+        return 0.0 if abs(found) <= HELD * objective.resolution else math.log1p(max(found, -0.999))
 
     def result(place: float, slope: float) -> tuple[Vector, Vector]:
         value = math.exp(place)
@@ -168,7 +168,7 @@ def _correcting(objective: Rough, start: Vector, slopes: Vector | None) -> tuple
     reach, fresh = 1.0, slopes is None
     known = _differences(residuals, x, here, objective, high) if slopes is None else slopes * start
     for _ in range(STEPS):
-        if _size(here) <= objective.resolution:
+        if size(here) <= objective.resolution:
             break
         step = _step(known, here, np.maximum(low - x, -reach), np.minimum(high - x, reach))
         if np.max(np.abs(known @ step)) <= objective.resolution:  # no row would be seen to change
@@ -177,9 +177,9 @@ def _correcting(objective: Rough, start: Vector, slopes: Vector | None) -> tuple
             known, fresh = _differences(residuals, x, here, objective, high), True
             continue
         there = residuals(x + step)
-        if _size(there - here - known @ step) > objective.resolution:
+        if size(there - here - known @ step) > objective.resolution:
             known = known + np.outer(there - here - known @ step, step) / (step @ step)
-        if _size(there) < _size(here):
+        if size(there) < size(here):
             x, here, fresh = x + step, there, False
         else:
             reach = float(np.max(np.abs(step))) / 2
@@ -196,7 +196,7 @@ def _differing(objective: Rough, start: Vector) -> tuple[Vector, Vector]:
 
     def residuals(x: Vector) -> Vector:
         found = objective(x * start)
-        if _size(found) <= objective.resolution:
+        if size(found) <= objective.resolution:
             raise _Settled(x * start)
         return found
 
@@ -220,10 +220,11 @@ def _differing(objective: Rough, start: Vector) -> tuple[Vector, Vector]:
 
 def holds(objective: Rough, values: Vector) -> bool:
     """Whether the rows do not refute these values."""
-    return _size(objective(values)) <= HELD * objective.resolution
+    return size(objective(values)) <= HELD * objective.resolution
 
 
-def _size(residuals: Vector) -> float:
+def size(residuals: Vector) -> float:
+    """The root of the mean square."""
     return float(np.sqrt(np.mean(residuals**2)))
 
 

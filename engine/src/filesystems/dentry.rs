@@ -40,7 +40,7 @@ impl Dentries {
         if files.len() <= slot {
             files.resize_with(slot + 1, || None);
         }
-        files[slot].get_or_insert_with(|| Rc::new(Lockref::new(m.new_lock(self.d_lock)))).clone()
+        files[slot].get_or_insert_with(|| Rc::new(Lockref::new(m.new_seldom_lock(self.d_lock)))).clone()
     }
 
     /// A walk compares the file's name.

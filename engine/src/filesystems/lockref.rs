@@ -9,7 +9,7 @@
 use crate::draw::chance;
 use crate::kernel::vfs::DentryRef;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, CpuId, LockId, Side, Time};
+use crate::waist::{Access, Account, CpuId, SeldomId, Side, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{Cell, RefCell};
 
@@ -33,7 +33,7 @@ impl Exchange {
 /// One count.
 pub struct Lockref {
     /// The spinlock, whose line is that of the word.
-    lock: LockId,
+    lock: SeldomId,
     /// Who has the spinlock or waits for it.
     at_lock: Cell<u32>,
     /// Who tries to exchange the word, and how many of them have looked since it last changed.
@@ -45,14 +45,14 @@ pub struct Lockref {
 
 impl Lockref {
     /// A count whose spinlock is this.
-    pub fn new(lock: LockId) -> Self {
+    pub fn new(lock: SeldomId) -> Self {
         Self { lock, at_lock: Cell::new(0), trying: Cell::new(0), fresh: Cell::new(0), last: Cell::new(None) }
     }
 
     /// An access to the line of the word.
     pub fn touch<M: Machine>(&self, m: &M, access: Access) {
         self.last.set(Some(m.cpu()));
-        m.touch_beside(self.lock, access);
+        m.touch_seldom(self.lock, access);
     }
 
     /// Adds one or takes one away: `lockref_get`, `lockref_get_not_dead`, `lockref_put_return`.
@@ -138,11 +138,12 @@ impl Lockref {
     async fn hold<M: Machine>(&self, m: &M, change: impl FnOnce()) {
         self.at_lock.set(self.at_lock.get() + 1);
         self.last.set(Some(m.cpu()));
-        m.lock(self.lock, Side::Write).await;
-        m.touch_beside(self.lock, Access::Write); // `count > 0`, then the count: who queued for the line has lost it
+        let lock = m.seldom_lock(self.lock);
+        m.lock(lock, Side::Write).await;
+        m.touch_beside(lock, Access::Write); // `count > 0`, then the count: who queued for the line has lost it
         change();
         m.settle().await;
-        m.unlock(self.lock, Side::Write).await;
+        m.unlock(lock, Side::Write).await;
         self.last.set(Some(m.cpu()));
         self.fresh.set(0);
         self.at_lock.set(self.at_lock.get() - 1);

@@ -13,7 +13,7 @@ use crate::hdr::Tally;
 use crate::waist::time::Time;
 use crate::waist::{
     Access, Account, CachedId, ClassId, CpuId, DeviceId, GracePeriod, Hardware, Io, LineId, LockId, Machine, Mode,
-    Placement, Side, SpawnKind, TaskId, Then,
+    Placement, SeldomId, Side, SpawnKind, TaskId, Then,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{RefCell, RefMut};
@@ -106,6 +106,21 @@ impl Machine for Context {
             Some(lock) => lock,
             None => s.new_lock(class),
         }
+    }
+
+    fn new_seldom_lock(&self, class: ClassId) -> SeldomId {
+        self.state().new_seldom_lock(class)
+    }
+
+    fn touch_seldom(&self, lock: SeldomId, access: Access) {
+        let touched = self.state().touch_untaken(self.id, lock, access);
+        if let Err(made) = touched {
+            self.touch_beside(made, access);
+        }
+    }
+
+    fn seldom_lock(&self, lock: SeldomId) -> LockId {
+        self.state().seldom_lock(lock)
     }
 
     fn drop_lock(&self, lock: LockId) {

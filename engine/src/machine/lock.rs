@@ -7,6 +7,7 @@ pub(super) mod code;
 pub(super) mod holds;
 pub(super) mod kind;
 pub(super) mod new;
+pub(super) mod untaken;
 pub(super) mod wait_lock;
 pub(super) mod waits;
 pub(super) mod whatif;

@@ -12,6 +12,7 @@ use super::cpus::topology::Topology;
 use super::cpus::turns::Turns;
 use super::device::Devices;
 use super::lock::code::LockCode;
+use super::lock::untaken::Untaken;
 use super::lock::Lock;
 use super::queue::{rank, Event, EventQueue, Happening, Key};
 use super::rcu::Rcu;
@@ -92,6 +93,8 @@ pub struct State {
     pub(super) locks: Vec<Lock>,
     /// The cache lines of their words, by [`Lock::lies_in`].
     pub(super) lock_lines: Vec<Line>,
+    /// Locks that hardly anybody takes, and their lines until they are made.
+    pub(super) untaken: Vec<Untaken>,
     /// How many have a number: those inside others that are yet to be made too.
     pub(super) lock_numbers: u32,
     pub(super) free_locks: BTreeMap<ClassId, Vec<LockId>>,
@@ -169,6 +172,7 @@ impl State {
             warmth: Warmth::new(&spec.machine),
             locks: Vec::new(),
             lock_lines: Vec::new(),
+            untaken: Vec::new(),
             lock_numbers: 0,
             free_locks: BTreeMap::new(),
             lines: Vec::new(),

@@ -66,6 +66,18 @@ pub trait Machine: Clone + 'static {
     fn class(&self, name: &str, role: &str) -> ClassId;
     /// A new free lock.
     fn new_lock(&self, class: ClassId) -> LockId;
+    /// The same of one that hardly anybody takes, as most use what lies in its line. It is never given back.
+    fn new_seldom_lock(&self, class: ClassId) -> SeldomId {
+        self.new_lock(class)
+    }
+    /// Accesses what lies in its line, as [`Machine::touch_beside`] does.
+    fn touch_seldom(&self, lock: SeldomId, access: Access) {
+        self.touch_beside(lock, access);
+    }
+    /// The lock, for who takes it.
+    fn seldom_lock(&self, lock: SeldomId) -> LockId {
+        lock
+    }
     /// Gives back a free lock for reuse.
     fn drop_lock(&self, lock: LockId);
     /// `span` neighbouring cache lines that are used together.

@@ -8,6 +8,8 @@ pub type TaskId = u32;
 pub type CpuId = u32;
 /// A lock's number.
 pub type LockId = u32;
+/// The number of a lock that hardly anybody takes.
+pub type SeldomId = u32;
 /// A lock class's number.
 pub type ClassId = u16;
 /// A data line's number.

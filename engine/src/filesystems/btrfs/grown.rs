@@ -83,9 +83,15 @@ fn nearest(begin: &Begin, files: u64) -> Option<(u64, Subvolume)> {
 
 fn keep(grown: Grown) {
     let mut kept = locked(&GROWN);
-    let files: Vec<u64> = kept.iter().map(|one| one.files).collect();
-    kept.drain(..go(&files, grown.files));
+    make_room(&mut kept, &grown);
     kept.push(grown);
+}
+
+/// Those of the same beginning go first: the new one has been grown from them, and other runs still want the others.
+fn make_room(kept: &mut Vec<Grown>, new: &Grown) {
+    kept.sort_by_key(|one| one.begin != new.begin);
+    let files: Vec<u64> = kept.iter().map(|one| one.files).collect();
+    kept.drain(..go(&files, new.files));
 }
 
 /// How many of those that are kept, oldest first, have to go before one with so many files comes.
@@ -167,6 +173,19 @@ mod tests {
         assert_eq!(go(&[8 * million, 9 * million, 10 * million], 5 * million), 0);
         assert_eq!(go(&[8 * million, 9 * million, 10 * million], 11 * million), 1);
         assert_eq!(go(&[100, 16 * million], 100 * million), 2, "one alone may have more");
+    }
+
+    #[test]
+    fn a_tree_takes_the_place_of_those_that_it_was_grown_from() {
+        let (mine, others) = (with_directories(), Subvolume::new());
+        let of = |subvolume: &Subvolume, millions: u64| Grown {
+            begin: Begin::of(subvolume, &[], 0),
+            files: millions * 1_000_000,
+            subvolume: subvolume.clone(),
+        };
+        let mut kept = vec![of(&mine, 9), of(&others, 16), of(&mine, 8)];
+        make_room(&mut kept, &of(&mine, 11));
+        assert_eq!(kept.iter().map(|one| one.files).collect::<Vec<_>>(), [16_000_000]);
     }
 
     #[test]

@@ -50,6 +50,7 @@ impl State {
         self.tasks.iter_mut().for_each(|t| t.operations = 0);
         self.locks.iter_mut().for_each(|lock| lock.held_total = 0);
         self.lock_lines.iter_mut().for_each(|line| line.transfers = 0);
+        self.reset_untaken();
     }
 }
 
@@ -111,6 +112,9 @@ impl State {
             let (transfers, busiest) = &mut classes[lock.class as usize];
             *transfers += line.transfers;
             *busiest = lock.held_total.max(*busiest);
+        }
+        for (class, transfers) in self.untaken_transfers() {
+            classes[class as usize].0 += transfers;
         }
         classes
     }
