@@ -62,6 +62,16 @@ class Machines:
         waker = None if by is None else self.busy[by]
         return self.scheduler.placement.choose(task, waker).number
 
+    def pull(self, number: int) -> Task | None:
+        """Whom a CPU takes that is about to idle, when its looks are over."""
+        cpu = self.cpus[number]
+        self.scheduler.idle.discard(number)
+        self.scheduler.newidle.begin(cpu)
+        while errand := cpu.errand:
+            cpu.errand = None
+            errand()
+        return cpu.next
+
     def use(self, utilization: int) -> None:
         """Let all CPUs have been used so much lately, of 1024."""
         for cpu in self.cpus:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from busy_machines import MS, US, Machines
+from busy_machines import MS, Machines
 from machines import assert_same
 
 from engine import CONSTANTS, lock_cycle
@@ -124,7 +124,7 @@ def crowded(first: int, numa_imbalance: str = "spread", **rules: str) -> tuple[M
 @pytest.mark.parametrize(("rule", "takes"), [("runnable", True), ("utilization", True), ("waiting", False)])
 def test_since_5_5_a_cpu_about_to_idle_takes_a_task_from_another_socket(rule: str, takes: bool) -> None:
     here, waiting = crowded(6, busiest=rule)
-    assert here.scheduler.balance.pull(here.cpus[20]) is (waiting if takes else None)
+    assert here.pull(20) is (waiting if takes else None)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_balancing_leaves_so_many_tasks_on_a_node(rule: str, most: int) -> None:
     left = []
     for tasks in range(2, 9):
         here, _ = crowded(tasks, rule)
-        left.append(here.scheduler.balance.pull(here.cpus[20]) is None)
+        left.append(here.pull(20) is None)
     assert left == [True] * (most - 1) + [False] * (8 - most)
 
 
@@ -145,7 +145,7 @@ def test_since_5_18_it_counts_how_many_the_node_has_that_would_take(others: int,
     here = busy(others + 4, others, "eighth_of_node")
     here.wait(0)
     here.pass_(MS)
-    assert (here.scheduler.balance.pull(here.cpus[31]) is None) is left
+    assert (here.pull(31) is None) is left
 
 
 def test_an_overloaded_node_is_relieved_all_the_same() -> None:
@@ -153,18 +153,24 @@ def test_an_overloaded_node_is_relieved_all_the_same() -> None:
     waiting = here.wait(0)
     here.pass_(MS)
     here.use(1000)
-    assert here.scheduler.balance.pull(here.cpus[20]) is waiting
+    assert here.pull(20) is waiting
 
 
-@pytest.mark.parametrize(("average_idle_us", "takes"), [(9.5, False), (9.7, True)])
-def test_a_look_at_another_socket_takes_longer(average_idle_us: float, takes: bool) -> None:
+@pytest.mark.parametrize(("less", "takes"), [(0, True), (1, False)])
+def test_a_look_at_another_socket_takes_longer(less: int, takes: bool) -> None:
     """Three lines each: 16 CPUs at 50 ns, once for their own cache and once more, and 16 at 100 ns."""
     here, waiting = crowded(6)
     spec = here.machine.topology
     spec._remote = 100_000
     spec._levels = [(share, 50_000) for share, _ in spec._levels]
-    here.cpus[20].average_idle = round(average_idle_us * US)
-    assert here.scheduler.balance.pull(here.cpus[20]) is (waiting if takes else None)
+    waiting.last_ran = here.machine.now
+    assert here.pull(20) is None  # it ran a moment ago
+    costs = [cost.most for cost in here.scheduler.newidle._costs.values()]
+    code = 16 * here.machine.kernel.look_cpu
+    assert costs == [2_400_000 + code, 7_200_000 + 2 * code]
+    here.pass_(MS)
+    here.cpus[20].average_idle = sum(costs) - less
+    assert here.pull(20) is (waiting if takes else None)
 
 
 def test_at_a_tick_the_first_idle_cpu_of_another_socket_takes_one_now_and_then() -> None:

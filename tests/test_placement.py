@@ -11,6 +11,7 @@ import pytest
 from busy_machines import MS, US, Machines
 
 from simfs.machine.cpus.cpu import Phase
+from simfs.machine.sched.policy import Leaving
 from simfs.machine.sched.run_queue import Level
 from simfs.machine.statistics import TaskKind
 from simfs.machine.task import Steps, Task
@@ -195,16 +196,74 @@ def test_it_goes_to_the_socket_with_more_idle_cpus_and_there_to_the_idler_core()
 # ---- idle CPUs -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("average_idle_us", "takes"), [(100, True), (0.5, False)])
-def test_a_cpu_about_to_idle_takes_a_waiting_task_if_it_idles_longer_than_the_search(
-    average_idle_us: float, takes: bool
+@pytest.mark.parametrize(("seconds", "less", "takes"), [(0, 0, True), (0, 1, False), (1, 1, True)])
+def test_a_cpu_about_to_idle_looks_if_it_idles_longer_than_the_longest_look(
+    seconds: int, less: int, takes: bool
 ) -> None:
-    """Four CPUs, three lines of 50 ns each."""
+    """Which counts 253/256 when another one ends a second later."""
     here = Machines(4, idle=(3,))
     waiting = here.wait(1)
     here.pass_(MS)
-    here.cpus[3].average_idle = round(average_idle_us * US)
-    assert here.scheduler.balance.pull(here.cpus[3]) is (waiting if takes else None)
+    waiting.last_ran = here.machine.now
+    assert here.pull(3) is None  # it ran a moment ago
+    (cost,) = here.scheduler.newidle._costs.values()
+    longest = cost.most
+    assert longest >= 3 * 3 * 50_000  # three lines of each other CPU
+    for _ in range(seconds):
+        here.pass_(1001 * MS)
+        waiting.pinned = here.busy[1].pinned = True
+        assert here.pull(3) is None
+        waiting.pinned = here.busy[1].pinned = False
+    here.pass_(MS)
+    here.cpus[3].average_idle = longest - less
+    assert here.pull(3) is (waiting if takes else None)
+
+
+def test_a_look_takes_time_in_which_its_cpu_does_not_idle_and_who_is_woken_there_waits() -> None:
+    here = Machines(4, idle=(3,))
+    cpu, waiting = here.cpus[3], here.wait(1)
+    here.pass_(MS)
+    waiting.last_ran = here.machine.now
+    here.machine.costs = replace(here.machine.costs, context_switch=US, wakeup=0)
+    here.machine.kernel = replace(here.machine.kernel, look_cpu=US - 3 * 50_000)
+    here.scheduler.idle.discard(3)
+    here.scheduler.newidle.begin(cpu)
+    here.pass_(3 * US)
+    assert cpu.phase is Phase.SWITCHING
+    assert not here.scheduler.is_idle(cpu)
+    sleeper = here.task(3, bound=True)
+    here.scheduler.wake(sleeper, here.busy[0])
+    here.pass_(US + 1)  # the look ends and finds nobody to take
+    assert cpu.phase is Phase.SWITCHING
+    assert cpu.next is None
+    here.pass_(US)  # it idles for the interrupt
+    assert cpu.next is sleeper
+
+
+def test_to_take_a_task_takes_time_before_that_runs() -> None:
+    here = Machines(2, idle=(1,))
+    cpu, waiting = here.cpus[1], here.wait(0)
+    here.pass_(MS)
+    here.machine.costs = replace(here.machine.costs, context_switch=US)
+    here.machine.kernel = replace(here.machine.kernel, take_task=5 * US)
+    assert here.pull(1) is waiting
+    here.pass_(6 * US - 1)
+    assert cpu.phase is Phase.SWITCHING
+    here.pass_(2)
+    assert cpu.current is waiting
+
+
+def test_a_cpu_looks_once_in_vain_when_nobody_waits_any_more() -> None:
+    """`rd->overloaded` says that somebody may wait, until a look at all CPUs finds nobody."""
+    here = Machines(2, idle=(1,))
+    cpu, waiting = here.cpus[1], here.wait(0)
+    here.scheduler.policy.dequeue(waiting, here.cpus[0], Leaving.MOVED)
+    here.scheduler.idle.discard(1)
+    here.scheduler.newidle.begin(cpu)
+    assert cpu.looks
+    assert here.pull(1) is None
+    here.scheduler.newidle.begin(cpu)
+    assert not cpu.looks
 
 
 @pytest.mark.parametrize(("rule", "takes"), [("above_migration_cost", False), ("always", True)])
@@ -213,10 +272,10 @@ def test_before_5_16_it_looks_only_if_it_idles_longer_than_a_migration_costs(rul
     waiting = here.wait(1)
     here.pass_(MS)
     here.cpus[3].average_idle = 500 * US - 1
-    assert here.scheduler.balance.pull(here.cpus[3]) is (waiting if takes else None)
+    assert here.pull(3) is (waiting if takes else None)
     here.cpus[3].average_idle += 1
     if not takes:
-        assert here.scheduler.balance.pull(here.cpus[3]) is waiting
+        assert here.pull(3) is waiting
 
 
 def test_who_ran_a_moment_ago_or_is_bound_is_not_taken() -> None:
@@ -225,9 +284,9 @@ def test_who_ran_a_moment_ago_or_is_bound_is_not_taken() -> None:
     bound.pinned = here.busy[0].pinned = True
     here.pass_(MS)
     hot.last_ran = here.machine.now - 400 * US
-    assert here.scheduler.balance.pull(here.cpus[3]) is None
+    assert here.pull(3) is None
     hot.last_ran -= 100 * US
-    assert here.scheduler.balance.pull(here.cpus[3]) is hot
+    assert here.pull(3) is hot
 
 
 def test_who_ran_a_moment_ago_is_taken_after_two_looks_in_vain() -> None:
@@ -243,24 +302,24 @@ def test_who_ran_a_moment_ago_is_taken_after_two_looks_in_vain() -> None:
         return hot in cpu.queue
 
     assert not look()
-    assert balance.pull(cpu) is None
-    assert balance.pull(cpu) is None
+    assert here.pull(1) is None
+    assert here.pull(1) is None
     assert not look()
     assert look()
 
 
 def test_looks_in_vain_are_forgotten_when_nobody_waits_where_one_is_taken_from() -> None:
     here = Machines(2, idle=(1,))
-    cpu, balance = here.cpus[1], here.scheduler.balance
+    balance = here.scheduler.balance
     hot = here.wait(0)
     for _ in range(2):
         here.pass_(10 * MS)
         hot.last_ran = here.machine.now
         balance.kick_idle_cpus(here.cpus[0])
     hot.pinned = here.busy[0].pinned = True
-    assert balance.pull(cpu) is None  # nobody to take from: all are bound
+    assert here.pull(1) is None  # nobody to take from: all are bound
     hot.pinned = here.busy[0].pinned = False
-    assert balance.pull(cpu) is None
+    assert here.pull(1) is None
 
 
 def test_a_bound_task_behind_one_that_is_not_keeps_an_idle_cpu_from_looking_further() -> None:
@@ -269,9 +328,9 @@ def test_a_bound_task_behind_one_that_is_not_keeps_an_idle_cpu_from_looking_furt
     bound, waiting = here.wait(0), here.wait(1)
     bound.pinned = True
     here.pass_(MS)
-    assert here.scheduler.balance.pull(here.cpus[3]) is None
+    assert here.pull(3) is None
     here.busy[0].pinned = True
-    assert here.scheduler.balance.pull(here.cpus[3]) is waiting
+    assert here.pull(3) is waiting
 
 
 @pytest.mark.parametrize(
@@ -295,7 +354,7 @@ def test_a_cpu_that_is_used_all_the_time_hides_one_where_two_compete(
     averages = [cpu.queue_of(Level.ROOT).load for cpu in here.cpus]
     averages[2].utilization = 1000
     averages[1].utilization, averages[1].runnable = used, wanted
-    found = here.scheduler.balance.pull(here.cpus[3])
+    found = here.pull(3)
     assert found is (waiting if takes else None)
 
 
@@ -303,10 +362,10 @@ def test_with_siblings_a_core_takes_from_a_core_that_has_two_tasks_more() -> Non
     """`SD_PREFER_SIBLING`; within the core there is nothing to take."""
     here = Machines(8, idle=(2, 3, 6, 7), shape={"cpus_per_core": 2, "cpus_per_llc": 8, "cpus_per_socket": 8})
     here.pass_(MS)
-    assert here.scheduler.balance.pull(here.cpus[2]) is None  # two CPUs, two tasks each
+    assert here.pull(2) is None  # two CPUs, two tasks each
     waiting = here.wait(1)
     here.pass_(MS)
-    assert here.scheduler.balance.pull(here.cpus[2]) is waiting
+    assert here.pull(2) is waiting
 
 
 def test_looks_become_as_rare_as_they_are_in_vain() -> None:
@@ -321,7 +380,7 @@ def test_looks_become_as_rare_as_they_are_in_vain() -> None:
     for _ in range(4):
         taken.clear()
         for _ in range(512):
-            here.scheduler.balance.pull(here.cpus[1])
+            here.pull(1)
         rates.append(len(taken) / 512)
     assert rates == pytest.approx([1 / 2, 1 / 4, 1 / 8, 1 / 16], rel=0.3)
 
@@ -346,7 +405,7 @@ def test_how_long_a_cpu_idles_is_averaged_at_wakeups() -> None:
     here = Machines(2, idle=(1,))
     cpu, balance = here.cpus[1], here.scheduler.balance
     assert cpu.average_idle == MS
-    balance.pull(cpu)
+    here.pull(1)
     here.pass_(200 * US)
     balance.note_idle_time(cpu)
     assert cpu.average_idle == 900 * US
@@ -394,15 +453,17 @@ def test_who_is_bound_stays() -> None:
 def test_the_stopper_moves_who_calls_exec_for_two_switches_and_the_waiter_runs() -> None:
     m = Machines(2, idle=(1,))
     caller, waiter = m.busy[0], m.wait(0)
-    m.machine.costs = replace(m.machine.costs, context_switch=US)
+    m.machine.costs = replace(m.machine.costs, context_switch=US, wakeup=US)
     switches = m.machine.counters.switches
     m.scheduler.move_running(caller, m.cpus[1])
-    assert (caller.cpu, caller.status) == (m.cpus[1], Status.RUNNABLE)
-    assert m.cpus[0].next is waiter
-    assert (
-        m.machine.counters.switches == switches + 1
-    )  # to the stopper; from it when the switch to the waiter ends
-    m.machine.clock.env.run(until=2 * US - 1)
-    assert m.cpus[0].phase is Phase.SWITCHING
+    m.machine.clock.env.run(until=2 * US - 1)  # the stopper is woken and not there yet
+    assert caller.status is Status.RUNNABLE
+    assert m.cpus[1].next is None
     m.machine.clock.env.run(until=2 * US + 1)
+    assert m.cpus[1].next is caller
+    assert m.cpus[0].next is waiter
+    assert m.machine.counters.switches == switches + 1
+    m.machine.clock.env.run(until=3 * US - 1)
+    assert m.cpus[0].phase is Phase.SWITCHING
+    m.machine.clock.env.run(until=3 * US + 1)
     assert m.cpus[0].current is waiter

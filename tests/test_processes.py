@@ -95,6 +95,19 @@ def test_stacks_that_are_no_vmalloc_memory_have_no_worker() -> None:
     assert max(woken(few)) < max(woken(compiling()))
 
 
+def test_a_process_runs_on_after_it_has_woken_its_parent_which_cannot_have_its_cpu_meanwhile() -> None:
+    spec = compiling()
+    gone = spec["workload"]["params"]["start.gone_ns"] * spec["machine"]["costs"]["speed"] * 1e3
+    _, _, events, _ = _engine.watch(json.dumps(spec | {"duration_ns": 50e6}))
+    ends = [number for number, event in enumerate(events) if event[3] == "exit"]
+    assert len(ends) > PROCESSES
+    for end in ends:
+        time, _, cpu, *_ = events[end]
+        woken = max(number for number in range(end) if events[number][3] == "wake")
+        assert time - events[woken][0] > 0.7 * gone  # as its pace is
+        assert not [event for event in events[woken:end] if event[2:4] == (cpu, "run")]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("stack_free", ["pages", "worker", "callback"])
 @pytest.mark.parametrize("tasks", [1, 4])

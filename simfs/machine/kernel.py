@@ -115,6 +115,10 @@ class Kernel:
     """What it takes to look at a CPU for a new task."""
     queue_new: Time
     """What it takes to queue it there."""
+    look_cpu: Time
+    """What it takes a CPU about to idle to look at another one."""
+    take_task: Time
+    """What it takes it to take a task."""
     rcu_core: Time
     """What a round of RCU's softirq takes besides the callbacks."""
     rcu_tick: Time
@@ -177,6 +181,8 @@ class Kernel:
             **_lock_constants(constants, kernel["tick_ns"]),
             seek_cpu=from_ns(constants["code_seek_cpu"] * instruction),
             queue_new=from_ns(constants["code_queue_new"] * instruction),
+            look_cpu=from_ns(constants["code_look_cpu"] * instruction),
+            take_task=from_ns(constants["code_take_task"] * instruction),
             rcu_core=from_ns(constants["code_rcu_core"] * instruction),
             rcu_tick=from_ns(constants["code_rcu_tick"] * instruction),
             rcu_note=from_ns(constants["code_rcu_note"] * instruction),

@@ -202,7 +202,7 @@ MACHINE = [
     Fault(
         "sched: a fork knows what CPUs do now",
         M + "sched/idlest.rs",
-        "let moment = if at_start { self.now } else { self.looked_at(domain) };",
-        "let moment = if FAULT || at_start { self.now } else { self.looked_at(domain) };",
+        "let moment = if at_start { self.now } else { self.looked_at(domain, without.is_none()) };",
+        "let moment = if FAULT || at_start { self.now } else { self.looked_at(domain, without.is_none()) };",
     ),
 ]

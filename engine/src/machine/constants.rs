@@ -72,6 +72,10 @@ pub struct Kernel {
     pub seek_cpu: Time,
     /// See `seek_cpu`.
     pub queue_new: Time,
+    /// What it takes a CPU about to idle to look at another one, and to take a task.
+    pub look_cpu: Time,
+    /// See `look_cpu`.
+    pub take_task: Time,
     /// What a round of RCU's softirq takes besides the callbacks.
     pub rcu_core: Time,
     /// From a tick until RCU's softirq wants the lock of the CPU's node.
@@ -122,6 +126,8 @@ impl Kernel {
             grace_period: from_ns(constants.percpu_rwsem_grace_period),
             seek_cpu: from_ns(constants.code_seek_cpu * instruction),
             queue_new: from_ns(constants.code_queue_new * instruction),
+            look_cpu: from_ns(constants.code_look_cpu * instruction),
+            take_task: from_ns(constants.code_take_task * instruction),
             rcu_core: from_ns(constants.code_rcu_core * instruction),
             rcu_tick: from_ns(constants.code_rcu_tick * instruction),
             rcu_note: from_ns(constants.code_rcu_note * instruction),

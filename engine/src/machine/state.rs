@@ -79,6 +79,8 @@ pub struct State {
     pub(super) idle: CpuSet,
     /// CPUs with tasks in their run queues.
     pub(super) queued: CpuSet,
+    /// Whether a CPU had two tasks since it was last looked (`rd->overloaded`).
+    pub(super) overloaded: bool,
     /// When the averages of idle CPUs are brought up to date again.
     pub(super) next_blocked: Time,
     /// The load of the load's group on all CPUs (`tg->load_avg`).
@@ -163,6 +165,7 @@ impl State {
             cpus: (0..cpus).map(|_| Cpu::new(2 * from_ns(spec.kernel.constants.migration_cost))).collect(),
             idle,
             queued: CpuSet::default(),
+            overloaded: false,
             next_blocked: 0,
             group_load: 0,
             tasks: Vec::new(),

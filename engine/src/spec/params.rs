@@ -162,6 +162,7 @@ const COMPILE: &[Param] = &[
     ("start.parent_ns", Required),
     ("start.exec_ns", Required),
     ("start.release_ns", Required),
+    ("start.gone_ns", Required),
     ("gcc.create_asm_at", Required),
     ("gcc.spawn_cc1_at", Required),
     ("gcc.spawn_as_at", Required),

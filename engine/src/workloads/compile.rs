@@ -38,12 +38,14 @@ pub struct Params {
 }
 
 /// Kernel time of starting a process with vfork and exec, of which who waits and who runs on hang: the parent's until it sleeps, the
-/// child's until it may go to another CPU (`sched_exec`), and from there until its parent is woken (`mm_release`).
+/// child's until it may go to another CPU (`sched_exec`), and from there until its parent is woken (`mm_release`). And that of its
+/// end: from the wake-up of its parent until it is gone (`exit_notify` to `do_task_dead`).
 #[derive(Clone, Copy, Debug)]
 struct Start {
     parent: Time,
     exec: Time,
     release: Time,
+    gone: Time,
 }
 
 /// CPU time of `sh -c`, and how far into it the driver is started.
@@ -127,11 +129,15 @@ impl Params {
         let speed = spec.machine.costs.speed;
         let number = |name: &str| w.number(name);
         let time = |name: &str| from_ns(number(name) * speed);
-        let start =
-            Start { parent: time("start.parent_ns"), exec: time("start.exec_ns"), release: time("start.release_ns") };
+        let start = Start {
+            parent: time("start.parent_ns"),
+            exec: time("start.exec_ns"),
+            release: time("start.release_ns"),
+            gone: time("start.gone_ns"),
+        };
         let (sh, gcc, cc1, r#as) = (Left::new(w, "sh"), Gcc::new(w), Cc1::new(w), As::new(w));
         let pages = (gcc.left.pages + cc1.left.pages + r#as.left.pages) * lru.of_process();
-        let started = PROCESSES * (start.parent + start.exec + start.release);
+        let started = PROCESSES * (start.parent + start.exec + start.release + start.gone);
         let shell = Shell {
             user: time("sh.user_cpu_ns"),
             kernel: time("sh.kernel_cpu_ns").saturating_sub(sh.pages * lru.of_process()),
@@ -232,6 +238,7 @@ impl Child {
             c.params.prices.exits(&m);
             m.exiting();
             m.complete(exit).await;
+            m.run(Account::System, start.gone).await;
         });
         child
     }

@@ -77,7 +77,11 @@ class Cpu:
     arrivals: list[tuple[Task, Waker]] = field(default_factory=list)
     """Tasks woken here while the CPU switches to another one, and by whom."""
     before_switch: Time = 0
-    """Time that the stopper thread, and wake-ups that were left to this CPU, take before the next switch."""
+    """Time that wake-ups that were left to this CPU, and a task that was taken, take before the next switch."""
+    errand: Callable[[], None] | None = None
+    """What it has done when the time between two tasks is over, other than to switch."""
+    looks: bool = False
+    """It is about to idle and looks for a task to take."""
     generation: int = 0
     """Outdates happenings of an earlier switch or idle exit, and counts these."""
     softirq_until: Time = 0

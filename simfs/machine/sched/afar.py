@@ -16,16 +16,13 @@ from simfs.machine.time import Time
 if TYPE_CHECKING:
     from simfs.machine.sched.scheduler import Scheduler
 
-LINES_A_CPU = 3
-"""Lines of another CPU that a search for a task reads: its load, its run queue, its counts (`update_sg_lb_stats`)."""
-
 Domain = tuple[int, int]
 
 
 class Afar:
     """Looks into the domains beyond last-level caches; how is `look`."""
 
-    def __init__(self, scheduler: Scheduler, look: Callable[[Cpu, Domain, bool], Task | None]) -> None:
+    def __init__(self, scheduler: Scheduler, look: Callable[[Cpu, Domain], Task | None]) -> None:
         self._scheduler = scheduler
         self._topology = scheduler.machine.topology
         self._since_5_5 = scheduler.machine.kernel.busiest != "waiting"
@@ -38,21 +35,6 @@ class Afar:
         near = len(self._topology.llc(cpu.number))
         yield from (d for d in reversed(self._topology.domains) if self._since_5_5 and d[0] > near)
 
-    def pull(self, cpu: Cpu, spent: Time) -> Task | None:
-        """A CPU about to idle takes a task from afar, if it idles longer than all its looks take.
-
-        Those so far took `spent` (`sched_balance_newidle`, `max_newidle_lb_cost`).
-        """
-        for domain in self.domains(cpu):
-            others = self._topology.group(cpu.number, domain[0])
-            spent += sum(LINES_A_CPU * self._topology.transfer(other, cpu.number) for other in others)
-            if cpu.average_idle < spent:
-                return None
-            task = self._look(cpu, domain, True)
-            if task is not None:
-                return task
-        return None
-
     def balance(self, cpu: Cpu, next_after: Callable[[int, bool], Time]) -> bool:
         """The idle `cpu` looks afar, once in as many ms as the domain has CPUs; return whether it has taken a task.
 
@@ -64,7 +46,7 @@ class Afar:
                 continue
             part = self._topology.group(cpu.number, domain[1])
             first = next(number for number in part if self._scheduler.is_idle(self._scheduler.cpus[number]))
-            moved = first == cpu.number and self._look(cpu, domain, False) is not None
+            moved = first == cpu.number and self._look(cpu, domain) is not None
             self._next[cpu.number, domain] = next_after(domain[0], moved)
             if moved:
                 return True

@@ -1,17 +1,15 @@
-"""Idle CPUs take waiting tasks.
+"""Idle CPUs take waiting tasks at a tick of a busy CPU, once in as many ms as there are CPUs (`nohz_balancer_kick`).
 
-About to idle (`sched_balance_newidle`, before 6.9 `newidle_balance`), and at a tick of a busy CPU, once in as many ms
-as there are CPUs (`nohz_balancer_kick`). From other caches and sockets: `afar.py`.
+Those about to idle: `newidle.py`. From other caches and sockets: `afar.py`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simfs.machine.cpus.cpu import Cpu, Phase
-from simfs.machine.sched.afar import LINES_A_CPU, Afar, Domain
+from simfs.machine.sched.afar import Afar, Domain
 from simfs.machine.sched.busiest import Busiest
 from simfs.machine.sched.policy import Entering, Leaving
 from simfs.machine.sched.run_queue import Level
@@ -26,33 +24,6 @@ BLOCKED_EVERY = from_ns(32e6)
 """The averages of idle CPUs are brought up to date once in a half-life of them (`nohz.next_blocked`)."""
 
 
-@dataclass
-class Success:
-    """How often looks into a domain have found a task for a CPU about to idle: half of them, at first (`sd_init`)."""
-
-    calls: int = 512
-    found: int = 256
-    ratio: int = 512
-
-    @property
-    def weight(self) -> int:
-        """In how many of 1,024 cases there is a look."""
-        return 1 + self.ratio
-
-    def note_look(self, *, found: bool) -> None:
-        """There was a look; what it has found counts for those that there were not."""
-        self.note((1024 + self.weight // 2) // self.weight if found else 0)
-
-    def note(self, found: int) -> None:
-        """`update_newidle_stats`."""
-        self.calls += 1
-        self.found += found
-        if self.calls >= 1024:
-            self.ratio = self.found
-            self.calls //= 2
-            self.found //= 2
-
-
 class Balance:
     """Moves tasks to idle CPUs."""
 
@@ -61,9 +32,7 @@ class Balance:
         self._machine = scheduler.machine
         self._topology = scheduler.machine.topology
         self._busiest = Busiest(scheduler)
-        self._afar = Afar(scheduler, self._look_into)
-        self._success: defaultdict[tuple[int, Domain], Success] = defaultdict(Success)
-        """By CPU and domain."""
+        self._afar = Afar(scheduler, lambda cpu, domain: self.take_in(cpu, domain, about_to_idle=False))
         self._failed: defaultdict[tuple[int, Domain], int] = defaultdict(int)
         """How many looks of the idle CPU found somebody to take from, and nobody to take (`nr_balance_failed`)."""
         self._next_blocked: Time = 0
@@ -72,58 +41,43 @@ class Balance:
     def _now(self) -> Time:
         return self._machine.now
 
-    def pull(self, cpu: Cpu) -> Task | None:
-        """A CPU about to idle takes a waiting task, if one waits anywhere and it idles longer than a search takes."""
-        cpu.idle_stamp = self._now
-        cost = len(self._topology.llc(cpu.number)) * LINES_A_CPU * self._topology.within_llc
-        floor = (
-            self._machine.kernel.migration_cost
-            if self._machine.kernel.newidle == "above_migration_cost"
-            else 0
-        )
-        if cpu.average_idle < max(cost, floor) or not any(other.queue for other in self._scheduler.cpus):
-            return None
-        self._update_blocked(cpu)
-        task = self._pull_to(cpu, about_to_idle=True) or self._afar.pull(cpu, cost)
-        if task is not None:
-            cpu.idle_stamp = None
-        return task
-
-    def _update_blocked(self, cpu: Cpu) -> None:
+    def update_blocked(self, cpu: Cpu) -> None:
         """`sched_balance_update_blocked_averages`."""
         for level in (Level.GROUP, Level.ROOT):
             self._scheduler.policy.group.update_queue_load(cpu.queue_of(level))
 
-    def _pull_to(self, cpu: Cpu, *, about_to_idle: bool) -> Task | None:
-        """Move a task to `cpu` from one under the same cache, of the smallest domain that has one to give."""
-        near = [
-            domain for domain in self._topology.domains if domain[0] <= len(self._topology.llc(cpu.number))
-        ]
+    def _pull_to(self, cpu: Cpu) -> Task | None:
+        """Move a task to the idle `cpu` from one under the same cache, of the smallest domain that has one to give."""
+        near = self.near(cpu)
         if self._machine.kernel.busiest == "waiting":
-            source = self._busiest.most_waiting(cpu)
-            return self._take_from(source, cpu, near[0], about_to_idle) if near else None
-        tasks = (self._look_into(cpu, domain, about_to_idle) for domain in reversed(near))
+            return self.take_most_waiting(cpu, about_to_idle=False) if near else None
+        tasks = (self.take_in(cpu, domain, about_to_idle=False) for domain in reversed(near))
         return next((task for task in tasks if task is not None), None)
 
-    def _look_into(self, cpu: Cpu, domain: Domain, about_to_idle: bool) -> Task | None:
-        """Move a task to `cpu` from the busiest of a domain; `about_to_idle`, only if earlier looks say so."""
-        by_success = about_to_idle and self._machine.kernel.newidle == "by_success"
-        success = self._success[cpu.number, domain]
-        if by_success and not self._is_worth_a_look(success):
-            return None
-        task = None
-        if any(in_queues(other) > 1 for other in self._scheduler.cpus):
-            task = self._take_from(self._busiest.cpu_in(domain, cpu), cpu, domain, about_to_idle)
-        if by_success:
-            success.note_look(found=task is not None)
-        return task
+    def near(self, cpu: Cpu) -> list[Domain]:
+        """The domains under the last-level cache of a CPU, the largest first."""
+        return [
+            domain for domain in self._topology.domains if domain[0] <= len(self._topology.llc(cpu.number))
+        ]
 
-    def _is_worth_a_look(self, success: Success) -> bool:
-        """The more often looks at a domain found something, the more likely there is one (`NI_RANDOM`)."""
-        looks = self._machine.random.next_u64() % 1024 <= success.weight
-        if not looks:
-            success.note(0)
-        return looks
+    def take_most_waiting(self, cpu: Cpu, *, about_to_idle: bool) -> Task | None:
+        """Move a task to `cpu` from the CPU under its cache with most waiting tasks (before 5.5)."""
+        self._scheduler.policy.overloaded = self._is_overloaded()
+        source = self._busiest.most_waiting(cpu)
+        return self._take_from(source, cpu, self.near(cpu)[0], about_to_idle)
+
+    def _is_overloaded(self) -> bool:
+        """Whether anybody waits behind anybody."""
+        return any(cpu.queue and in_queues(cpu) > 1 for cpu in self._scheduler.cpus)
+
+    def take_in(self, cpu: Cpu, domain: Domain, *, about_to_idle: bool) -> Task | None:
+        """Move a task to `cpu` from the busiest of a domain, if there is one."""
+        overloaded = self._is_overloaded()
+        if domain == self._topology.domains[0]:
+            self._scheduler.policy.overloaded = overloaded
+        if not overloaded:
+            return None
+        return self._take_from(self._busiest.cpu_in(domain, cpu), cpu, domain, about_to_idle)
 
     def _take_from(self, source: Cpu | None, cpu: Cpu, domain: Domain, about_to_idle: bool) -> Task | None:
         """Move a task from `source`, and count the looks of idle CPUs that found a source and nobody to move.
@@ -175,7 +129,7 @@ class Balance:
                 continue
             moved = False
             if cpu.number in near and self._now >= cpu.next_balance:
-                moved = self._pull_to(cpu, about_to_idle=False) is not None
+                moved = self._pull_to(cpu) is not None
                 cpu.next_balance = self._next_balance(len(near), moved)
             if moved or self._afar.balance(cpu, self._next_balance):
                 idle_exit = self._scheduler.idle_exit
@@ -186,7 +140,7 @@ class Balance:
             self._next_blocked = self._now + BLOCKED_EVERY
             for cpu in self._scheduler.cpus:
                 if self._scheduler.is_idle(cpu):
-                    self._update_blocked(cpu)
+                    self.update_blocked(cpu)
 
     def _next_balance(self, cpus: int, moved: bool) -> Time:
         """The interval is as many ms as there are CPUs, twice that where there was nothing to move."""

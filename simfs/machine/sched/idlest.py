@@ -72,7 +72,7 @@ class Idlest:
         cpu = own.number
         for span, size in self._topology.domains:
             near, *others = self._groups.parts(cpu, span, size)
-            moment = self._scheduler.now if at_start else self._looked_at(span)
+            moment = self._scheduler.now if at_start else self._looked_at(span, new=without is None)
             groups = [(part, self._groups.seen(part, without, moment)) for part in others]
             if not groups:
                 continue
@@ -82,13 +82,14 @@ class Idlest:
                 cpu = self._idlest(part, moment)
         return self._scheduler.cpus[cpu]
 
-    def _looked_at(self, span: int) -> Time:
-        """When the CPUs of a domain were looked at, on average, for a task that is queued now.
+    def _looked_at(self, span: int, *, new: bool) -> Time:
+        """When the CPUs of a domain were looked at, on average, for a task that is queued now, or later by the stopper.
 
         Who comes to a CPU meanwhile has not been seen, and the task may queue behind it.
         """
         kernel = self._scheduler.machine.kernel
-        return max(self._scheduler.now - (span * kernel.seek_cpu // 2 + kernel.queue_new), 0)
+        queued = kernel.queue_new if new else 0
+        return max(self._scheduler.now - (span * kernel.seek_cpu // 2 + queued), 0)
 
     def _keeps_new(self, domain: tuple[int, int], local: Group, idlest: Group, *, at_start: bool) -> bool:
         """Whether a new task stays on its parent's NUMA node though another is idler.

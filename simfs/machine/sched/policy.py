@@ -75,6 +75,8 @@ class Policy:
         self.machine = machine
         self.rules = rules
         self.group = Group(self, cpus)
+        self.overloaded = False
+        """Whether a CPU had two tasks since it was last looked (`rd->overloaded`)."""
 
     def update_current(self, cpu: Cpu) -> None:
         """Bring the virtual run times of the current task and its group up to date (`update_curr`).
@@ -107,6 +109,7 @@ class Policy:
         self._enter(cpu.queue_of(task.level), task.entity, entering)
         task.cpu = cpu
         cpu.queue.append(task)
+        self.overloaded |= cpu.load + len(cpu.delayed) > 1
         if task.level is Level.GROUP:
             self._group_has_more(cpu)
         cpu.queue_of(Level.ROOT).runnable += 1

@@ -20,6 +20,7 @@ from simfs.machine.sched.balance import Balance
 from simfs.machine.sched.cfs import Cfs
 from simfs.machine.sched.eevdf import Eevdf
 from simfs.machine.sched.idlest import Idlest
+from simfs.machine.sched.newidle import NewIdle
 from simfs.machine.sched.placement import Placement
 from simfs.machine.sched.policy import Entering, Leaving, Policy, Rules
 from simfs.machine.sched.resched import Resched, Waker
@@ -56,6 +57,7 @@ class Scheduler:
             self.idling.enter(cpu)
         self.idlest = Idlest(self)
         self.balance = Balance(self)
+        self.newidle = NewIdle(self)
         self.resched = Resched(self)
         self.workers = Workers(self)
         self.softirqs = Softirqs(self)
@@ -106,7 +108,7 @@ class Scheduler:
 
     def _give_way(self, task: Task, other: Task) -> None:
         self._leave_cpu(task, Status.RUNNABLE, Reason.PREEMPTED)
-        self._switch_to(task.cpu, other)
+        self.switch_to(task.cpu, other)
         task.cpu.queue.append(task)
 
     def sleep(self, task: Task, reason: Reason) -> None:
@@ -130,20 +132,23 @@ class Scheduler:
         self.schedule(task.cpu)
 
     def move_running(self, task: Task, to: Cpu) -> None:
-        """The stopper thread takes a running task off, puts it into the queue of another CPU, and sleeps again.
+        """A running task wakes the stopper thread, which takes it off, and puts it into the queue of another CPU.
 
-        That is a switch to it and another one from it (`migration_cpu_stop`).
+        That is a switch to it and, when it sleeps again, another one from it (`migration_cpu_stop`).
         """
-        source, stopper = task.cpu, self.machine.costs.context_switch
+        source, costs = task.cpu, self.machine.costs
         task.in_segment = False
-        self.machine.counters.switches += 1
         self.machine.counters.involuntary += 1
         self.machine.note("preempt", task)
         self.policy.dequeue(task, source, Leaving.MOVED)
         self._leave_cpu(task, Status.RUNNABLE, Reason.PREEMPTED)
+        source.errand = lambda: self._moved_running(task, source, to)
+        self.occupy(source, None, costs.wakeup + costs.context_switch)
+
+    def _moved_running(self, task: Task, source: Cpu, to: Cpu) -> None:
+        self.machine.counters.switches += 1
         task.note_move(to)
-        self._enqueue(task, to, Entering.MOVED, Waker(source, self.now + stopper, None))
-        source.before_switch += stopper
+        self._enqueue(task, to, Entering.MOVED, Waker(source, self.now, None))
         self.schedule(source)
 
     def _leave_cpu(self, task: Task, status: Status, reason: Reason) -> None:
@@ -157,22 +162,30 @@ class Scheduler:
         task.cpu.current = None
 
     def schedule(self, cpu: Cpu) -> None:
-        """Give a CPU whose task has left the next one; without any it pulls one from elsewhere, or idles."""
+        """Give a CPU whose task has left the next one, if it has one."""
         cpu.need_resched = cpu.resched_sent = False
-        task = self.policy.pick(cpu) or self.balance.pull(cpu)
-        if task is not None:
-            self._switch_to(cpu, task)
+        if task := self.policy.pick(cpu):
+            self.switch_to(cpu, task)
         else:
-            self.idle_exit.begin_idling(cpu)
-            self.placement.note_idle_core(cpu)
-            self.policy.set_next(cpu, None)
-            self._begin_switch(cpu, None)
+            self.newidle.begin(cpu)
 
-    def _switch_to(self, cpu: Cpu, task: Task) -> None:
+    def switch_to(self, cpu: Cpu, task: Task) -> None:
+        """Take a task of its queue."""
         self.policy.set_next(cpu, task)
         cpu.queue.remove(task)
         cpu.exec_start = self.now
         self._begin_switch(cpu, task)
+
+    def go_idle(self, cpu: Cpu) -> None:
+        """Nobody is to run on a CPU."""
+        self.idle_exit.begin_idling(cpu)
+        self.placement.note_idle_core(cpu)
+        self.switch_to_idle(cpu)
+
+    def switch_to_idle(self, cpu: Cpu) -> None:
+        """Switch to idle, although somebody may have been woken."""
+        self.policy.set_next(cpu, None)
+        self._begin_switch(cpu, None)
 
     def _begin_switch(self, cpu: Cpu, task: Task | None) -> None:
         self.occupy(cpu, task, self.machine.costs.context_switch + cpu.before_switch)
@@ -197,6 +210,10 @@ class Scheduler:
 
     def _switch_done(self, cpu: Cpu) -> None:
         cpu.account(self.now, cpu.between_tasks)
+        errand, cpu.errand = cpu.errand, None
+        if errand:
+            errand()
+            return
         task = cpu.next
         self.machine.counters.switches += not cpu.in_softirq  # also to idle: rq->nr_switches
         cpu.in_softirq = False
@@ -290,7 +307,7 @@ class Scheduler:
         `sched_ttwu_pending`).
         """
         costs = self.machine.costs
-        interrupt = target is not waker.cpu and target.number in self.idle
+        interrupt = target is not waker.cpu and (target.number in self.idle or target.looks)
         queued = interrupt and entering is Entering.WOKEN and self.machine.kernel.wakeup_queue
         wakeup = costs.wakeup_queued if queued else costs.wakeup
         target.before_switch += costs.wakeup - wakeup
@@ -322,7 +339,9 @@ class Scheduler:
         arrives = (by.done - self.now if by else 0) + self.idle_exit.delivery(cpu, by.cpu if by else None)
         if cpu.phase is Phase.IDLE:
             self.idle_exit.leave_idle(cpu, arrives)
-        elif cpu.number in self.idle:  # switching to it; if not in it, somebody else's interrupt is under way
+        elif (
+            cpu.number in self.idle or cpu.looks
+        ):  # switching to it; if not in it, somebody else's interrupt is under way
             self.idle_exit.end_idling(cpu)
             cpu.interrupted = self.now + arrives
 

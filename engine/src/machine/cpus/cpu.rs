@@ -2,14 +2,14 @@
 
 use super::governor::Menu;
 use super::topology::DOMAINS;
-use crate::machine::sched::balance::Success;
 use crate::machine::sched::entity::{Entity, NICE_0};
 use crate::machine::sched::group::Contribution;
 use crate::machine::sched::load::Average;
+use crate::machine::sched::newidle::{LookCost, Success};
 use crate::machine::sched::run_queue::RunQueue;
 use crate::spec::IdleState;
 use crate::waist::time::{from_ns, Time};
-use crate::waist::{Account, TaskId};
+use crate::waist::{Account, CpuId, TaskId};
 
 /// Number of [`Account`]s.
 pub const ACCOUNTS: usize = 6;
@@ -25,6 +25,15 @@ pub enum Phase {
     Switching(Option<TaskId>),
     /// Running its current task.
     Running,
+}
+
+/// What a CPU does between two tasks besides switching.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// It is about to idle and looks into a domain for a task to take; it has spent so much time on smaller ones.
+    Look(usize, Time),
+    /// Its stopper thread moves a task to another CPU.
+    Move(TaskId, CpuId),
 }
 
 /// One CPU.
@@ -58,8 +67,10 @@ pub struct Cpu {
     pub menu: Menu,
     /// When the soonest of its timers rings that were armed, if that is to come.
     pub next_timer: Time,
-    /// Time that the stopper thread, and wake-ups that were left to this CPU, take before the next switch.
+    /// Time that wake-ups that were left to this CPU, and a task that was taken, take before the next switch.
     pub before_switch: Time,
+    /// What it does while it is between tasks, other than to switch.
+    pub errand: Option<Errand>,
     /// Outdates events made for an earlier switch or idle exit, and counts these.
     pub generation: u32,
     /// When it will have switched to idle, or has, if that is no event (`into_idle`); else 0.
@@ -86,6 +97,8 @@ pub struct Cpu {
     pub average_idle: Time,
     /// By domain, how often it has found a task when it was about to idle.
     pub newidle: [Success; DOMAINS],
+    /// By domain, how long a look takes at most.
+    pub look_cost: [LookCost; DOMAINS],
     /// By domain, how many of its looks while idle found somebody to take from, and nobody to take (`nr_balance_failed`).
     pub failed_looks: [u32; DOMAINS],
     /// When it may look again for a task to take while it idles (`rq->next_balance`).
@@ -129,6 +142,7 @@ impl Cpu {
             menu: Menu::new(),
             next_timer: 0,
             before_switch: 0,
+            errand: None,
             generation: 0,
             idles_at: 0,
             softirq_until: 0,
@@ -142,6 +156,7 @@ impl Cpu {
             idle_stamp: None,
             average_idle,
             newidle: Default::default(),
+            look_cost: Default::default(),
             failed_looks: [0; DOMAINS],
             next_balance: 0,
             next_afar: [0; DOMAINS],
@@ -171,6 +186,11 @@ impl Cpu {
         } else {
             Account::Switch
         }
+    }
+
+    /// Whether it is about to idle and looks for a task to take.
+    pub fn looks(&self) -> bool {
+        matches!(self.errand, Some(Errand::Look(..)))
     }
 
     /// Number of tasks that want this CPU.

@@ -1,11 +1,10 @@
 //! Idle CPUs take waiting tasks from beyond their last-level cache: from other caches of their socket, then from other sockets. As
 //! since 5.5; before, they do not here.
 
-use super::balance::LINES_A_CPU;
 use crate::kernel::sched::Busiest;
 use crate::machine::state::State;
 use crate::waist::time::Time;
-use crate::waist::{CpuId, TaskId};
+use crate::waist::CpuId;
 
 impl State {
     /// Whether there are domains beyond a last-level cache, into which CPUs look.
@@ -20,23 +19,6 @@ impl State {
         (0..if self.looks_afar() { far } else { 0 }).rev()
     }
 
-    /// A CPU about to idle takes a task from afar, if it idles longer than all its looks take, of which those so far took `spent`
-    /// (`sched_balance_newidle`, `max_newidle_lb_cost`).
-    pub(super) fn pull_from_afar(&mut self, cpu: CpuId, mut spent: Time) -> Option<TaskId> {
-        for at in self.far_domains(cpu) {
-            let all = self.topology.group(cpu, self.topology.domains()[at].span);
-            spent += all.map(|other| LINES_A_CPU * self.topology.transfer(other, cpu)).sum::<Time>();
-            if self.cpus[cpu as usize].average_idle < spent {
-                return None;
-            }
-            let taken = self.look_into(cpu, at, true);
-            if taken.is_some() {
-                return taken;
-            }
-        }
-        None
-    }
-
     /// The idle `cpu` looks afar, once in as many ms as the domain has CPUs. Only the first idle one of each part does so for it
     /// (`should_we_balance`). Whether it has taken a task.
     pub(super) fn balances_afar(&mut self, cpu: CpuId) -> bool {
@@ -46,8 +28,7 @@ impl State {
             }
             let domain = self.topology.domains()[at];
             let first = self.topology.group(cpu, domain.parts).find(|&other| self.is_idle(other));
-            let looks = first == Some(cpu) && self.is_overloaded();
-            let moved = looks && self.look_into(cpu, at, false).is_some();
+            let moved = first == Some(cpu) && self.take_in(cpu, at, false).is_some();
             self.cpus[cpu as usize].next_afar[at] = self.next_balance(Time::from(domain.span), moved);
             if moved {
                 return true;

@@ -1,133 +1,56 @@
-//! Idle CPUs take waiting tasks: about to idle (`sched_balance_newidle`, before 6.9 `newidle_balance`), and at a tick of a busy CPU, once
-//! in as many ms as there are CPUs (`nohz_balancer_kick`). From other caches and sockets: `afar.rs`.
+//! Idle CPUs take waiting tasks at a tick of a busy CPU, once in as many ms as there are CPUs (`nohz_balancer_kick`). Those about to
+//! idle: `newidle.rs`. From other caches and sockets: `afar.rs`.
 
 use super::policy::{Entering, Leaving};
 use super::run_queue::Level;
-use crate::kernel::sched::{Busiest, NewIdle};
+use crate::kernel::sched::Busiest;
 use crate::machine::cpus::cpu::Phase;
 use crate::machine::state::State;
 use crate::machine::trace::Object;
 use crate::waist::time::{Time, US};
 use crate::waist::{CpuId, TaskId};
-use rand_core::RngCore;
 
 /// The averages of idle CPUs are brought up to date once in a half-life of them (`nohz.next_blocked`).
 const BLOCKED_EVERY: Time = 32 * 1000 * US;
-/// Cache lines of another CPU that a search for a task reads: its load, its run queue, its counts (`update_sg_lb_stats`).
-pub(super) const LINES_A_CPU: Time = 3;
-
-/// How often looks into a domain have found a task for a CPU about to idle (`newidle_call`, `newidle_success`, `newidle_ratio`).
-#[derive(Clone, Copy, Debug)]
-pub struct Success {
-    calls: u64,
-    found: u64,
-    ratio: u64,
-}
-
-impl Default for Success {
-    /// Half of them, at first (`sd_init`).
-    fn default() -> Self {
-        Self { calls: 512, found: 256, ratio: 512 }
-    }
-}
-
-impl Success {
-    /// In how many of 1,024 cases there is a look.
-    fn weight(&self) -> u64 {
-        1 + self.ratio
-    }
-
-    /// A look has found something, which counts for those that there were not.
-    fn note_look(&mut self, found: bool) {
-        let weight = self.weight();
-        self.note(if found { (1024 + weight / 2) / weight } else { 0 });
-    }
-
-    /// `update_newidle_stats`.
-    fn note(&mut self, found: u64) {
-        self.calls += 1;
-        self.found += found;
-        if self.calls >= 1024 {
-            self.ratio = self.found;
-            self.calls /= 2;
-            self.found /= 2;
-        }
-    }
-}
-
 impl State {
-    /// A CPU about to idle takes a waiting task, if there is one anywhere and it idles longer than a search takes.
-    pub(super) fn pull(&mut self, cpu: CpuId) -> Option<TaskId> {
-        let now = self.now;
-        self.cpus[cpu as usize].idle_stamp = Some(now);
-        if self.queued.is_empty() {
-            return None;
-        }
-        let near = self.topology.llc(cpu).len() as Time;
-        let cost = near * LINES_A_CPU * self.topology.transfer_within_llc();
-        let above = match self.kernel.rules.newidle {
-            NewIdle::AboveMigrationCost => cost.max(self.kernel.migration_cost),
-            NewIdle::Always | NewIdle::BySuccess => cost,
-        };
-        if self.cpus[cpu as usize].average_idle < above {
-            return None;
-        }
-        self.update_blocked(cpu);
-        let id = self.pull_to(cpu, true).or_else(|| self.pull_from_afar(cpu, cost))?;
-        self.cpus[cpu as usize].idle_stamp = None;
-        Some(id)
-    }
-
     /// `sched_balance_update_blocked_averages`.
-    fn update_blocked(&mut self, cpu: CpuId) {
+    pub(super) fn update_blocked(&mut self, cpu: CpuId) {
         self.update_queue_load(cpu, Level::Group);
         self.update_queue_load(cpu, Level::Root);
     }
 
-    /// Moves a task to `cpu` from a CPU under the same last-level cache, of the smallest domain that has one to give.
-    fn pull_to(&mut self, cpu: CpuId, about_to_idle: bool) -> Option<TaskId> {
-        let near = self.topology.llc(cpu).len() as u32;
-        let largest = self.topology.domains().iter().position(|domain| domain.span <= near)?;
+    /// Moves a task to the idle `cpu` from a CPU under the same last-level cache, of the smallest domain that has one to give.
+    fn pull_to(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let largest = self.largest_near(cpu)?;
         if self.kernel.rules.busiest == Busiest::Waiting {
-            return self.take_from(self.most_waiting(cpu), cpu, largest, about_to_idle);
+            return self.take_most_waiting(cpu, largest, false);
         }
-        if !self.is_overloaded() && !self.goes_by_success(about_to_idle) {
+        (largest..self.topology.domains().len()).rev().find_map(|at| self.take_in(cpu, at, false))
+    }
+
+    /// The largest domain under the last-level cache of `cpu`.
+    pub(super) fn largest_near(&self, cpu: CpuId) -> Option<usize> {
+        let near = self.topology.llc(cpu).len() as u32;
+        self.topology.domains().iter().position(|domain| domain.span <= near)
+    }
+
+    /// Moves a task to `cpu` from the busiest of a domain, if there is one.
+    pub(super) fn take_in(&mut self, cpu: CpuId, at: usize, about_to_idle: bool) -> Option<TaskId> {
+        let overloaded = self.is_overloaded();
+        if at == 0 {
+            self.overloaded = overloaded; // the domain of all CPUs
+        }
+        if !overloaded {
             return None;
         }
-        (largest..self.topology.domains().len()).rev().find_map(|at| self.look_into(cpu, at, about_to_idle))
+        let source = self.busiest_in(cpu, self.topology.domains()[at]);
+        self.take_from(source, cpu, at, about_to_idle)
     }
 
-    fn goes_by_success(&self, about_to_idle: bool) -> bool {
-        about_to_idle && self.kernel.rules.newidle == NewIdle::BySuccess
-    }
-
-    /// Moves a task to `cpu` from the busiest of a domain, if there is one; `about_to_idle`, only if earlier looks say so.
-    pub(super) fn look_into(&mut self, cpu: CpuId, at: usize, about_to_idle: bool) -> Option<TaskId> {
-        let by_success = self.goes_by_success(about_to_idle);
-        if by_success && !self.is_worth_a_look(cpu, at) {
-            return None;
-        }
-        let taken = if self.is_overloaded() {
-            let source = self.busiest_in(cpu, self.topology.domains()[at]);
-            self.take_from(source, cpu, at, about_to_idle)
-        } else {
-            None
-        };
-        if by_success {
-            self.cpus[cpu as usize].newidle[at].note_look(taken.is_some());
-        }
-        taken
-    }
-
-    /// The more often looks at a domain found something, the more likely there is one (`NI_RANDOM`).
-    fn is_worth_a_look(&mut self, cpu: CpuId, domain: usize) -> bool {
-        let draw = self.random.next_u64() % 1024;
-        let success = &mut self.cpus[cpu as usize].newidle[domain];
-        let looks = draw <= success.weight();
-        if !looks {
-            success.note(0);
-        }
-        looks
+    /// The same from the CPU under its cache with most waiting tasks (before 5.5).
+    pub(super) fn take_most_waiting(&mut self, cpu: CpuId, at: usize, about_to_idle: bool) -> Option<TaskId> {
+        self.overloaded = self.is_overloaded();
+        self.take_from(self.most_waiting(cpu), cpu, at, about_to_idle)
     }
 
     /// Moves a task from `source` and counts the looks of idle CPUs that found a source and nobody to move (`nr_balance_failed` in
@@ -182,7 +105,7 @@ impl State {
             let Phase::Idle(since) = self.cpus[cpu as usize].phase else { continue };
             let mut moved = false;
             if near.contains(&cpu) && self.now >= self.cpus[cpu as usize].next_balance {
-                moved = self.pull_to(cpu, false).is_some();
+                moved = self.pull_to(cpu).is_some();
                 self.cpus[cpu as usize].next_balance = self.next_balance(near.len() as Time, moved);
             }
             if moved || self.balances_afar(cpu) {

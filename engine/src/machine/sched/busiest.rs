@@ -44,7 +44,7 @@ impl Group {
 }
 
 impl State {
-    /// Whether anybody waits behind anybody (`get_rd_overloaded`): else there is nobody to take.
+    /// Whether anybody waits behind anybody: else there is nobody to take.
     pub(super) fn is_overloaded(&self) -> bool {
         self.queued.any(|cpu| self.in_queues(cpu) > 1)
     }
@@ -90,7 +90,7 @@ impl State {
         self.queued.iter().filter(gives).max_by_key(|&other| (self.cpus[other as usize].queue.len(), Reverse(other)))
     }
 
-    fn in_queues(&self, cpu: CpuId) -> usize {
+    pub(super) fn in_queues(&self, cpu: CpuId) -> usize {
         let c = &self.cpus[cpu as usize];
         c.load() + c.delayed as usize
     }

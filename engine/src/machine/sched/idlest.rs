@@ -71,7 +71,7 @@ impl State {
         for &domain in self.topology.domains() {
             let mut parts = self.parts_of(cpu, domain);
             let Some(near) = parts.next() else { continue };
-            let moment = if at_start { self.now } else { self.looked_at(domain) };
+            let moment = if at_start { self.now } else { self.looked_at(domain, without.is_none()) };
             let mut idlest: Option<(Range<CpuId>, Group)> = None;
             for part in parts {
                 let group = self.group_seen(&part, without, moment);
@@ -88,11 +88,11 @@ impl State {
         cpu
     }
 
-    /// When the CPUs of a domain were looked at, on average, for a task that is queued now: who comes to a CPU meanwhile has not been
-    /// seen, and the task may queue behind it.
-    fn looked_at(&self, domain: Domain) -> Time {
+    /// When the CPUs of a domain were looked at, on average, for a task that is queued now, if it is `new`, or later by the stopper:
+    /// who comes to a CPU meanwhile has not been seen, and the task may queue behind it.
+    fn looked_at(&self, domain: Domain, new: bool) -> Time {
         let search = Time::from(domain.span) * self.kernel.seek_cpu;
-        self.now.saturating_sub(search / 2 + self.kernel.queue_new)
+        self.now.saturating_sub(search / 2 + if new { self.kernel.queue_new } else { 0 })
     }
 
     /// Whether a new task stays on its parent's NUMA node though `idlest` is idler, and, at the start, whether balancing would have

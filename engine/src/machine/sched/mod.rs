@@ -2,8 +2,8 @@
 //!
 //! `scheduler` takes a CPU from one task to the next; `policy` says who competes in which of its run queues (`run_queue`, `waiters`) and who is
 //! next, by `eevdf` or `cfs`, `alone` where there is one; `group` has weights of the load's group, `load` averages; `spawn`, `waking`
-//! and `preemption` make tasks runnable and take CPUs back; `placement` and `idlest` choose a CPU for a task, `balance`, `afar` and `busiest` a
-//! task for a CPU, with the sums of `sched_group` and the rules of `numa`; `stopper` moves who runs; `resched` interrupts a busy CPU; `wakeups` is what is recorded.
+//! and `preemption` make tasks runnable and take CPUs back; `placement` and `idlest` choose a CPU for a task, `newidle`, `balance`, `afar` and `busiest`
+//! a task for a CPU, with the sums of `sched_group` and the rules of `numa`; `stopper` moves who runs; `resched` interrupts a busy CPU; `wakeups` is what is recorded.
 
 pub(in crate::machine) mod afar;
 pub(in crate::machine) mod alone;
@@ -15,6 +15,7 @@ pub(in crate::machine) mod entity;
 pub(in crate::machine) mod group;
 pub(in crate::machine) mod idlest;
 pub(in crate::machine) mod load;
+pub(in crate::machine) mod newidle;
 pub(in crate::machine) mod numa;
 pub(in crate::machine) mod placement;
 pub(in crate::machine) mod policy;

@@ -78,6 +78,7 @@ impl State {
         self.enqueue_entity(cpu, level, Member::Task(id), entering);
         self.tasks[id as usize].cpu = cpu;
         self.add_to_queue(cpu, id);
+        self.overloaded |= self.in_queues(cpu) > 1;
         if level == Level::Group {
             self.group_has_more(cpu);
         }

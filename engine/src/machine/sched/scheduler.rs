@@ -7,7 +7,7 @@
 use super::policy::Leaving;
 use super::resched::Waker;
 use crate::machine::chains::Reason;
-use crate::machine::cpus::cpu::Phase;
+use crate::machine::cpus::cpu::{Errand, Phase};
 use crate::machine::queue::Happening;
 use crate::machine::state::{Broken, State};
 use crate::machine::task::{Resume, Status, TaskKind};
@@ -112,21 +112,24 @@ impl State {
         self.tasks[id as usize].others().watchers = watchers;
     }
 
-    /// Gives `cpu`, whose task has left, the next one; pulls one from elsewhere or idles when it has none.
+    /// Gives `cpu`, whose task has left, the next one, if it has one.
     pub(in crate::machine) fn schedule(&mut self, cpu: CpuId) {
         self.forget_resched(cpu);
-        match self.pick(cpu).or_else(|| self.pull(cpu)) {
+        match self.pick(cpu) {
             Some(next) => self.switch_to(cpu, next),
-            None => {
-                self.begin_idling(cpu);
-                self.note_idle_core(cpu);
-                self.switch_to_idle(cpu);
-            }
+            None => self.newly_idle(cpu),
         }
     }
 
+    /// Nobody is to run on `cpu`.
+    pub(super) fn go_idle(&mut self, cpu: CpuId) {
+        self.begin_idling(cpu);
+        self.note_idle_core(cpu);
+        self.switch_to_idle(cpu);
+    }
+
     #[inline(always)]
-    fn switch_to(&mut self, cpu: CpuId, next: TaskId) {
+    pub(super) fn switch_to(&mut self, cpu: CpuId, next: TaskId) {
         self.set_next(cpu, Some(next));
         self.remove_from_queue(cpu, next);
         self.cpus[cpu as usize].exec_start = self.now;
@@ -158,6 +161,10 @@ impl State {
         let c = &mut self.cpus[cpu as usize];
         c.account(now, c.between_tasks());
         let Phase::Switching(next) = c.phase else { unreachable!("a switch was under way") };
+        if let Some(errand) = c.errand.take() {
+            self.errand_done(cpu, errand);
+            return None;
+        }
         let switched = !std::mem::take(&mut c.in_softirq);
         self.counters.switches += u64::from(switched); // also to idle: rq->nr_switches
         let Some(id) = next else {
@@ -185,6 +192,14 @@ impl State {
             self.look_at_arrivals(cpu);
         }
         goes_on.then_some(id)
+    }
+
+    #[cold]
+    fn errand_done(&mut self, cpu: CpuId, errand: Errand) {
+        match errand {
+            Errand::Look(at, spent) => self.look_done(cpu, at, spent),
+            Errand::Move(id, to) => self.moved_running(cpu, id, to),
+        }
     }
 
     /// Who was woken while `cpu` switched had to wait for the lock of its run queue, and is now compared with who has it.

@@ -3,6 +3,7 @@
 use super::policy::{Entering, Leaving};
 use super::resched::Waker;
 use crate::machine::chains::Reason;
+use crate::machine::cpus::cpu::Errand;
 use crate::machine::state::State;
 use crate::machine::task::{Resume, Status};
 use crate::machine::trace::Object;
@@ -20,21 +21,25 @@ impl State {
         (cpu != own).then_some(cpu)
     }
 
-    /// The stopper thread of its CPU takes the running task `id` off, puts it into the queue of `to`, and sleeps again
+    /// The running task `id` wakes the stopper thread of its CPU, which takes it off, and puts it into the queue of `to` when it runs
     /// (`migration_cpu_stop`): a switch to it and another one from it.
     pub(in crate::machine) fn move_running(&mut self, id: TaskId, to: CpuId) {
         let from = self.tasks[id as usize].cpu;
-        let stopper = self.costs.context_switch;
         self.tasks[id as usize].resume = Resume::Program;
-        self.counters.switches += 1;
         self.counters.involuntary += 1;
         self.note("preempt", id, Object::Nothing);
         self.dequeue_task(from, id, Leaving::Moved);
         self.leave_cpu(id, Status::Runnable, Reason::Preempted);
+        self.cpus[from as usize].errand = Some(Errand::Move(id, to));
+        self.occupy(from, None, self.costs.wakeup + self.costs.context_switch);
+    }
+
+    /// The stopper thread of `from` runs, moves `id`, and sleeps again.
+    pub(super) fn moved_running(&mut self, from: CpuId, id: TaskId, to: CpuId) {
+        self.counters.switches += 1;
         self.note_move(id, to);
-        let by = Waker { cpu: from, done: self.now + stopper, task: None };
+        let by = Waker { cpu: from, done: self.now, task: None };
         self.enqueue(id, to, Some(by), Entering::Moved);
-        self.cpus[from as usize].before_switch += stopper;
         self.schedule(from);
     }
 }

@@ -82,7 +82,7 @@ impl State {
     #[inline(always)]
     fn charge_waker(&mut self, waker: TaskId, target: CpuId, fetched: Time, entering: Entering) -> Waker {
         let own = self.tasks[waker as usize].cpu;
-        let interrupt = target != own && self.is_idle(target);
+        let interrupt = target != own && (self.is_idle(target) || self.cpus[target as usize].looks());
         let queued = interrupt && entering == Entering::Woken && self.kernel.rules.wakeup_queue;
         let wakeup = if queued { self.costs.wakeup_queued } else { self.costs.wakeup };
         self.cpus[target as usize].before_switch += self.costs.wakeup - wakeup;
@@ -116,7 +116,7 @@ impl State {
         let (from, delay) = (by.map(|by| by.cpu), by.map_or(0, |by| by.done - self.now));
         match self.cpus[cpu as usize].phase {
             Phase::Idle(since) => self.leave_idle(cpu, since, from, delay),
-            Phase::Switching(None) if self.is_idle(cpu) => {
+            Phase::Switching(None) if self.is_idle(cpu) || self.cpus[cpu as usize].looks() => {
                 self.end_idling(cpu);
                 self.cpus[cpu as usize].interrupted = self.now + delay + self.delivery(cpu, from);
             }
