@@ -5,15 +5,35 @@ use super::ialloc::{Ialloc, INODES_PER_BLOCK};
 use crate::devices::BlockDevice;
 use crate::filesystems::cached::Looks;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::super_line::SuperLine;
 use crate::filesystems::BLOCK;
 use crate::fx::{FxMap, FxSet};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, CachedId, ClassId, LineId, LockId, Side, Time};
 use std::cell::RefCell;
 
-/// Changes of the buffer's `b_count` each time that an inode is marked dirty: `sb_getblk`, `ext4_mark_iloc_dirty`,
-/// `ext4_do_update_inode`, `ext4_mark_iloc_dirty` at its end.
-const REFERENCES: u32 = 4;
+/// Accesses to the buffer's line of `b_count` and `b_private` each time that an inode is marked dirty, by whether they are the journal's:
+/// `sb_getblk`; `b_private` (`jbd2_journal_get_write_access`); `get_bh` in `ext4_mark_iloc_dirty`; `b_private` (`jbd2_journal_dirty_metadata`);
+/// `__brelse` in `ext4_do_update_inode`, which looks at the count first; `put_bh`.
+const BUFFER: [(Access, bool); 7] = [
+    (Access::Atomic, false),
+    (Access::Read, true),
+    (Access::Atomic, false),
+    (Access::Read, true),
+    (Access::Read, false),
+    (Access::Atomic, false),
+    (Access::Atomic, false),
+];
+
+/// What else is looked at, which others write.
+pub(super) struct Beside {
+    /// `i_user_ns`.
+    pub owner: SuperLine,
+    /// `s_orphan_lock`, in whose line `s_ext4_flags` is, if that is asked for.
+    pub flags: Option<LockId>,
+    /// There is a journal.
+    pub journal: bool,
+}
 
 /// The inode table.
 pub(super) struct InodeTable {
@@ -25,11 +45,12 @@ pub(super) struct InodeTable {
     /// Those that somebody has used, and what one looks at to change an inode.
     used: RefCell<Vec<Option<(CachedId, LineId)>>>,
     looks: Looks,
+    beside: Beside,
 }
 
 impl InodeTable {
     /// Nothing but the root's block is in memory.
-    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, beside: Beside, costs: &Costs<'_>) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         Ok(Self {
             used: RefCell::default(),
@@ -37,6 +58,7 @@ impl InodeTable {
             uptodate: RefCell::new(FxSet::from_iter([0])),
             buffers: RefCell::default(),
             class: m.class("ext4.inode table", "ext4.buffer"),
+            beside,
         })
     }
 
@@ -49,8 +71,18 @@ impl InodeTable {
     pub async fn use_block<M: Machine>(&self, m: &M, inode: u32) {
         let (memory, count) = self.block(m, (inode / INODES_PER_BLOCK) as usize);
         self.looks.of(m, memory);
-        for _ in 0..REFERENCES {
-            m.touch(count, Access::Atomic);
+        self.look_at_flags(m).await; // ext4_reserve_inode_write
+        self.look_at_flags(m).await; // ext4_mark_iloc_dirty
+        self.beside.owner.owner(m).await;
+        for (access, _) in BUFFER.into_iter().filter(|(_, journal)| self.beside.journal || !journal) {
+            m.touch(count, access);
+            m.settle().await;
+        }
+    }
+
+    async fn look_at_flags<M: Machine>(&self, m: &M) {
+        if let Some(flags) = self.beside.flags {
+            m.touch_beside(flags, Access::Read);
             m.settle().await;
         }
     }
