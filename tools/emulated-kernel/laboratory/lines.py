@@ -2,8 +2,8 @@
 
     python -m laboratory.lines RESULTS/lines-ext4-shorten-own-6.12.log ...
 
-The emulator writes what the guest's last window moves (PTIME_LINES) and the memory at its end (PTIME_MEMORY). Caches are
-infinite: a load by a CPU without a copy moves a line, and so does a store by a CPU that is not alone with it.
+The emulator writes what the guest's last window moves (PTIME_LINES) and the memory at its end (PTIME_MEMORY). Caches
+are infinite: a load by a CPU without a copy moves a line, and so does a store by a CPU that is not alone with it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CACHE_SIZE, CACHE_NAME = 24, 96
 
 
 def merged(transfers: NDArray[np.void]) -> NDArray[np.void]:
-    """Return transfers with the load and the store of one instruction as one store: locked instructions take a line once."""
+    """Return transfers with the load and the store of one instruction as one store: a lock takes a line once."""
     first, second = transfers[:-1], transfers[1:]
     same = (first["cpu"] == second["cpu"]) & (first["pc"] == second["pc"])
     same &= first["physical"] // LINE == second["physical"] // LINE
@@ -128,7 +128,6 @@ class Objects:
         size = self.memory.word(cache + CACHE_SIZE) & 0xFFFF_FFFF
         first = DIRECT_MAP + (head - PAGES) // LINE * PAGE
         return self.memory.text(self.memory.word(cache + CACHE_NAME)), (address - first) % max(size, 1)
-
 
     def _cache(self, head: int) -> int:
         """Return the `kmem_cache` of a slab, or 0."""

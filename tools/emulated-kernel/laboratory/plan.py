@@ -247,13 +247,11 @@ LINES = (
 
 
 def _lines(kernel: str, filesystem: str, kind: str, own: bool, mkfs: str = "") -> Guest:
-    """One row a guest, as memory is kept once. Rounds are of 100 ns while transfers are logged, so that CPUs get at lines in turn."""
+    """One row a guest, as memory is kept once."""
     row = files(filesystem, kind, 16, own, "10 5 1", pin=True)
     name = f"lines-{filesystem}{mkfs and '-options'}-{kind}-{'own' if own else 'one'}-{kernel}"
     environment = {"BLOCKS": "1", "MKFS_EXT4": mkfs}
-    return Guest(
-        name, (row, "symbols"), kernel=kernel, cpus=16, lines=True, environment=environment
-    )
+    return Guest(name, (row, "symbols"), kernel=kernel, cpus=16, lines=True, environment=environment)
 
 
 LOADS: dict[str, tuple[Guest, ...]] = {
