@@ -28,6 +28,7 @@ def spec(
         "kind": "mix",
         "tasks": tasks,
         "binding": "compact",
+        "directories": "per-task",
         "operations": operations,
         "order": "in-turn",
     }
@@ -58,7 +59,7 @@ def test_who_creates_and_unlinks_anywhere_meets_the_others(
         [rate(simulate(spec(tmp_path, CREATE, n, **r))) for r in ({}, {rule: value})] for n in (1, 12)
     )
     assert alone[1] == pytest.approx(alone[0], rel=0.05)
-    assert many[1] < 0.95 * many[0]
+    assert many[1] < 0.99 * many[0]
 
 
 def test_each_new_reader_of_the_counts_line_costs(tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_who_marks_an_inode_dirty_fetches_the_line_of_the_orphans_lock(tmp_path:
     off, on = (
         rate(simulate(spec(tmp_path, SHORTEN, 12, ext4, ext4__shutdown_checks=v))) for v in (False, True)
     )
-    assert on < 0.97 * off
+    assert on < 0.995 * off
 
 
 def test_both_machines_agree(tmp_path: Path) -> None:

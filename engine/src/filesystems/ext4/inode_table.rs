@@ -12,19 +12,6 @@ use crate::waist::Machine;
 use crate::waist::{Access, Account, CachedId, ClassId, LineId, LockId, Side, Time};
 use std::cell::RefCell;
 
-/// Accesses to the buffer's line of `b_count` and `b_private` each time that an inode is marked dirty, by whether they are the journal's:
-/// `sb_getblk`; `b_private` (`jbd2_journal_get_write_access`); `get_bh` in `ext4_mark_iloc_dirty`; `b_private` (`jbd2_journal_dirty_metadata`);
-/// `__brelse` in `ext4_do_update_inode`, which looks at the count first; `put_bh`.
-const BUFFER: [(Access, bool); 7] = [
-    (Access::Atomic, false),
-    (Access::Read, true),
-    (Access::Atomic, false),
-    (Access::Read, true),
-    (Access::Read, false),
-    (Access::Atomic, false),
-    (Access::Atomic, false),
-];
-
 /// What else is looked at, which others write.
 pub(super) struct Beside {
     /// `i_user_ns`.
@@ -33,6 +20,12 @@ pub(super) struct Beside {
     pub flags: Option<LockId>,
     /// There is a journal.
     pub journal: bool,
+}
+
+/// An access that has come when it returns.
+async fn access<M: Machine>(m: &M, line: LineId, access: Access) {
+    m.touch(line, access);
+    m.settle().await;
 }
 
 /// The inode table.
@@ -67,17 +60,29 @@ impl InodeTable {
         self.uptodate.borrow_mut().insert(inode / INODES_PER_BLOCK);
     }
 
-    /// `ext4_mark_inode_dirty`: an inode is written into its block.
-    pub async fn use_block<M: Machine>(&self, m: &M, inode: u32) {
+    /// `ext4_mark_inode_dirty`: an inode is written into its block, which takes so long. Meanwhile others take away the line of the buffer's
+    /// `b_count` and `b_private`: the time is that of three parts alike.
+    pub async fn use_block<M: Machine>(&self, m: &M, inode: u32, time: Time) {
         let (memory, count) = self.block(m, (inode / INODES_PER_BLOCK) as usize);
+        let journal = self.beside.journal;
         self.looks.of(m, memory);
         self.look_at_flags(m).await; // ext4_reserve_inode_write
-        self.look_at_flags(m).await; // ext4_mark_iloc_dirty
-        self.beside.owner.owner(m).await;
-        for (access, _) in BUFFER.into_iter().filter(|(_, journal)| self.beside.journal || !journal) {
-            m.touch(count, access);
-            m.settle().await;
+        access(m, count, Access::Atomic).await; // sb_getblk
+        if journal {
+            access(m, count, Access::Read).await; // b_private, jbd2_journal_get_write_access
         }
+        m.run(Account::System, time / 3).await;
+        self.look_at_flags(m).await; // ext4_mark_iloc_dirty
+        access(m, count, Access::Atomic).await; // get_bh
+        self.beside.owner.owner(m).await; // ext4_fill_raw_inode
+        m.run(Account::System, time / 3).await;
+        if journal {
+            access(m, count, Access::Read).await; // b_private, jbd2_journal_dirty_metadata
+        }
+        access(m, count, Access::Read).await; // __brelse looks first
+        access(m, count, Access::Atomic).await;
+        access(m, count, Access::Atomic).await; // put_bh
+        m.run(Account::System, time - 2 * (time / 3)).await;
     }
 
     async fn look_at_flags<M: Machine>(&self, m: &M) {
