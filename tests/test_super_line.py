@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from machines import assert_same
@@ -13,6 +14,7 @@ from simfs.scenario import expand, load, to_run_spec
 
 CREATE = [{"op": "create"}, {"op": "unlink", "on": "made"}]
 SHORTEN = [{"op": "shorten", "size": "1 B"}]
+NOTHING: dict[str, Any] = {}
 NONE = {"vfs.remove_count": "none", "vfs.creat_counts_root": False, "ext4.shutdown_checks": False}
 
 
@@ -20,8 +22,8 @@ def spec(
     path: Path,
     operations: list[dict[str, str]],
     tasks: int,
-    filesystem: dict[str, str] | None = None,
-    **rules: str | bool,
+    filesystem: str = "tmpfs",
+    **rules: Any,  # noqa: ANN401
 ) -> Spec:
     """Tasks in directories of their own; rules of the lines that are not given are off."""
     workload = {
@@ -42,7 +44,7 @@ def spec(
     scenario = path / "lines.yaml"
     scenario.write_text(
         "simfs: 1\nname: m\ntitle: m\nmachine: server-24\ndevice: nvme\n"
-        f"kernel: {json.dumps(kernel)}\nfilesystem: {json.dumps(filesystem or {'kind': 'tmpfs'})}\n"
+        f"kernel: {json.dumps(kernel)}\nfilesystem: {{kind: {filesystem}}}\n"
         f"workload: {json.dumps(workload)}\n"
     )
     (point,) = expand(load(scenario))
@@ -56,7 +58,7 @@ def test_who_creates_and_unlinks_anywhere_meets_the_others(
     tmp_path: Path, rule: str, value: str | bool
 ) -> None:
     alone, many = (
-        [rate(simulate(spec(tmp_path, CREATE, n, **r))) for r in ({}, {rule: value})] for n in (1, 12)
+        [rate(simulate(spec(tmp_path, CREATE, n, **r))) for r in (NOTHING, {rule: value})] for n in (1, 12)
     )
     assert alone[1] == pytest.approx(alone[0], rel=0.05)
     assert many[1] < 0.99 * many[0]
@@ -69,9 +71,8 @@ def test_each_new_reader_of_the_counts_line_costs(tmp_path: Path) -> None:
 
 
 def test_who_marks_an_inode_dirty_fetches_the_line_of_the_orphans_lock(tmp_path: Path) -> None:
-    ext4 = {"kind": "ext4", "size": "8 GiB"}
     off, on = (
-        rate(simulate(spec(tmp_path, SHORTEN, 12, ext4, ext4__shutdown_checks=v))) for v in (False, True)
+        rate(simulate(spec(tmp_path, SHORTEN, 12, "ext4", ext4__shutdown_checks=v))) for v in (False, True)
     )
     assert on < 0.995 * off
 

@@ -43,7 +43,8 @@ def merged(transfers: NDArray[np.void]) -> NDArray[np.void]:
     same = (first["cpu"] == second["cpu"]) & (first["pc"] == second["pc"])
     same &= first["physical"] // LINE == second["physical"] // LINE
     same &= (first["store"] == 0) & (second["store"] == 1)
-    return transfers[~np.append(same, False)]
+    kept: NDArray[np.void] = transfers[~np.append(same, False)]
+    return kept
 
 
 class Memory:
