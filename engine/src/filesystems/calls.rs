@@ -71,6 +71,8 @@ pub struct Calls {
     /// Inodes and dentries.
     pub files: InCore,
     pub(super) dentries: Dentries,
+    /// `/`, if opens that create count references of it.
+    pub(super) root: Option<Dentries>,
     /// Names that are looked up, and unused dentries.
     pub dcache: Dcache,
     /// Those of directories, and their lists of children.
@@ -94,6 +96,7 @@ impl Calls {
     /// From the cost tables; the error names what is missing.
     pub fn new<M: Machine>(m: &M, kind: &str, costs: &Costs<'_>) -> Result<Self, String> {
         let (dentries, directories) = (Dentries::new(m, costs), Dentries::new(m, costs));
+        let root = costs.rules().creat_counts_root.then(|| Dentries::new(m, costs));
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
         let (guard, children) = (costs.rules().posix_locks, Children::new(costs.rules().dentry_line));
@@ -106,6 +109,7 @@ impl Calls {
             creat_looks_first,
             files,
             dentries,
+            root,
             dcache,
             directories,
             children,

@@ -41,7 +41,7 @@ use fsync::Fsync;
 use group_locks::GroupLocks;
 use ialloc::{Home, Ialloc};
 use inode::{Files, GroupLines};
-use inode_table::InodeTable;
+use inode_table::{Beside, InodeTable};
 use journal::Journal;
 use linear::EntryCosts;
 use map_blocks::MapBlocks;
@@ -124,8 +124,11 @@ impl Ext4 {
         let ialloc = Ialloc::new(count as u32, GROUP_BYTES, options.inode_ratio, mballoc.free_by_flex(&journal));
         let (root, seed) = (ialloc.root(), options.hash_seed);
         let below = options.below.map(|name| ialloc.fill_directory(half_md4(seed, name.as_bytes()))).transpose()?;
+        let sb = SuperBlock::new(m, "ext4", costs)?;
+        let flags = costs.rules().shutdown_checks.then(|| orphans.lock());
+        let beside = Beside { owner: sb.line, flags, journal: options.journal };
         let fs = Self {
-            sb: SuperBlock::new(m, "ext4", costs)?,
+            sb,
             create: CreateCosts::new(costs)?,
             htree: HtreeCosts::new(costs)?,
             entry: EntryCosts::new(costs)?,
@@ -145,7 +148,7 @@ impl Ext4 {
             seed,
             below,
             locks,
-            tables: InodeTable::new(m, costs)?,
+            tables: InodeTable::new(m, beside, costs)?,
             info: SbInfo::new(m, count, costs),
             orphans,
             walk: Walk::new(costs)?,

@@ -58,7 +58,9 @@ pub async fn create<M: Machine, F: InodeOperations<M>>(
     m.at("create");
     let (sb, (before, after)) = (fs.super_block(), fs.open_times());
     let times = (before, sb.rest_of_open(m, after));
+    sb.calls.count_root(m).await;
     let inode = with_parent(fs, m, dir, times, |slot| listed::file(*slot), pin!(fs.create(m, dir, name))).await?;
+    sb.calls.count_root(m).await;
     sb.times.made(m, Timed::File(inode));
     Ok(File { inode, written: false, writable: true })
 }
@@ -89,9 +91,11 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
 ) -> Result<T, NoSpace> {
     let (sb, parent) = (fs.super_block(), fs.directory_lock(dir));
     m.run(Account::System, before).await;
+    sb.line.permission(m).await;
     sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
+    sb.line.permission(m).await;
     sb.calls.d_alloc(m, dir).await;
     let made = make.await;
     made.iter().for_each(|made| sb.calls.is_child(m, dir, named(made)));
@@ -120,6 +124,7 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
     sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
+    sb.line.permission(m).await;
     sb.calls.d_alloc(m, dir).await;
     let rest = fs.look_up_free(m, dir, name, under).await;
     m.lock(inode, Side::Write).await;
@@ -145,6 +150,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     let (parent, victim) = (fs.directory_lock(dir), fs.file_lock(&file));
     m.at("unlink");
     m.run(Account::System, before).await;
+    sb.line.permission(m).await;
     sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
@@ -152,7 +158,11 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     sb.calls.files.found(m, file.inode);
     m.lock(victim, Side::Write).await;
     let last = sb.links.drop(file.inode);
+    sb.line.permission(m).await; // may_delete
     fs.unlink(m, dir, name, &file, last).await;
+    if last {
+        sb.line.nameless(m).await;
+    }
     sb.times.changed(m, Timed::Directory(dir));
     sb.times.changed(m, Timed::File(file.inode));
     m.unlock(victim, Side::Write).await;
@@ -163,6 +173,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     if last {
         sb.calls.drop_pages(m, &file).await;
         fs.evict_file(m, dir, file).await;
+        sb.line.destroyed(m).await;
     }
     sb.end_write(m).await;
     let goes_back = sb.calls.link().2; // who evicts nothing
@@ -176,6 +187,7 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
     let ((before, after), locks) = (sb.calls.rmdir(), (fs.directory_lock(parent), fs.directory_lock(dir)));
     m.at("rmdir");
     m.run(Account::System, before).await;
+    sb.line.permission(m).await;
     sb.calls.count_directory(m, parent).await;
     sb.start_write(m).await;
     m.lock(locks.0, Side::Write).await;
@@ -184,10 +196,13 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
         sb.calls.files.found(m, slot);
     }
     m.lock(locks.1, Side::Write).await;
+    sb.line.permission(m).await; // may_delete
     fs.rmdir(m, parent, name, dir).await;
+    sb.line.nameless(m).await;
     sb.times.changed(m, Timed::Directory(parent));
     m.unlock(locks.1, Side::Write).await;
     fs.evict_directory(m, parent, dir).await;
+    sb.line.destroyed(m).await;
     fs.removed(m).await;
     m.might_sleep().await; // `dput`: inodegc's worker, which the eviction may have woken, runs before the parent is unlocked
     sb.calls.dput_gone(m, parent, listed::directory(dir)).await;
@@ -210,11 +225,13 @@ pub async fn rename<M: Machine, F: InodeOperations<M>>(
     let (old, new, inode) = (fs.directory_lock(dir), fs.directory_lock(names.into), fs.file_lock(file));
     m.at("rename");
     m.run(Account::System, before).await;
+    sb.line.permission(m).await;
     sb.calls.count_directory(m, dir).await;
     sb.calls.count_directory(m, names.into).await;
     sb.start_write(m).await;
     sb.calls.files.found(m, file.inode);
     sb.lock_rename(m, new, old).await;
+    sb.line.permission(m).await; // may_delete, may_create
     sb.calls.d_alloc(m, names.into).await;
     m.lock(inode, Side::Write).await;
     let renamed = fs.rename(m, dir, names, file, under).await;

@@ -6,6 +6,9 @@
 //! among the directory's children (`d_alloc`), and one that goes is taken out (`__dentry_kill`, then `dput` of the parent), with
 //! `d_lock` in the same word. fs/namei.c and fs/dcache.c of 6.10; before 2.6.38 walks took references all along, which is not modelled.
 //!
+//! An `open` with `O_CREAT` leaves that mode by `try_to_unlazy` since 5.7 and no longer by `complete_walk`, which forgets where the walk
+//! began: it takes a reference of `/` as well, and `terminate_walk` gives it back. All who create files meet there, in whatever directories.
+//!
 //! The children are a list: who puts one in front stores to the dentry that was first, who takes one out to both neighbours. In
 //! `struct dentry` of x86-64 the pointers (`d_sib`, before 6.8 `d_child`) are at 144, the list's head (`d_children`, `d_subdirs`) at 160: in one
 //! line, which is that of `d_lockref` since 6.11 (128). A name that goes stays in the list, but on tmpfs, until its inode is used again.
@@ -44,6 +47,13 @@ impl Calls {
     /// A reference of a directory is taken, or given back.
     pub async fn count_directory<M: Machine>(&self, m: &M, dir: DirId) {
         self.directories.count(m, &dentry(dir)).await;
+    }
+
+    /// The same of `/`, by an `open` with `O_CREAT` of an absolute path (`legitimize_root`).
+    pub async fn count_root<M: Machine>(&self, m: &M) {
+        if let Some(root) = &self.root {
+            root.count(m, &dentry(0)).await;
+        }
     }
 
     /// `d_alloc` of a new name, which is a child from [`Calls::is_child`] on.

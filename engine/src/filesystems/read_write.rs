@@ -70,6 +70,7 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
 /// `open` of a name that exists and is cached.
 pub async fn open<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) {
     let (sb, (walk, rest)) = (fs.super_block(), fs.reopen_times());
+    sb.line.permission(m).await;
     sb.calls.open(m, file, walk, sb.rest_of_open(m, rest)).await;
 }
 
@@ -79,14 +80,17 @@ pub async fn open_creating<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir:
     let sb = fs.super_block();
     let Some(lookup) = sb.calls.locked_lookup() else { return open(fs, m, file).await };
     let ((walk, rest), parent) = (fs.reopen_times(), fs.directory_lock(dir));
+    sb.line.permission(m).await;
     sb.calls.walk_to_open(m, file, walk.saturating_sub(lookup)).await;
     sb.calls.count_directory(m, dir).await;
+    sb.calls.count_root(m).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     sb.calls.look_up_locked(m, file).await;
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
     sb.calls.opened(m, file, sb.rest_of_open(m, rest)).await;
+    sb.calls.count_root(m).await;
     sb.calls.count_directory(m, dir).await;
 }
 

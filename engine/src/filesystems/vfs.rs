@@ -4,6 +4,7 @@ use super::calls::Calls;
 use super::costs::Costs;
 use super::inode_cache::InodeCache;
 use super::links::Links;
+use super::super_line::SuperLine;
 use super::thread_group::ThreadGroups;
 use super::times::Times;
 use super::{DirId, File, LaidOut, Mounted, NoSpace};
@@ -18,6 +19,8 @@ pub const INODE_CALLBACKS: u64 = 2;
 pub struct SuperBlock {
     /// `sb_start_write`: a percpu-rwsem taken shared by every operation that writes.
     pub freeze: LockId,
+    /// What unlinking tasks write in it.
+    pub line: SuperLine,
     /// The hash table and the list of inodes.
     pub inodes: InodeCache,
     /// How many names files have.
@@ -44,6 +47,7 @@ impl SuperBlock {
         let freeze = m.class("vfs.freeze", "vfs.freeze");
         Ok(Self {
             freeze: m.new_lock(freeze),
+            line: SuperLine::new(m, costs),
             inodes: InodeCache::new(m, costs)?,
             links: Links::default(),
             times: Times::new(costs),
@@ -130,6 +134,7 @@ impl SuperBlock {
     /// `mnt_want_write`.
     pub async fn start_write<M: Machine>(&self, m: &M) {
         m.lock(self.freeze, Side::Read).await;
+        self.line.want_write(m).await;
     }
 
     /// `mnt_drop_write`.

@@ -117,6 +117,10 @@ rules! {
     "vfs.dentry_lru" => dentry_lru: vfs::DentryLru = vfs::DentryLru::PerNode;
     /// Names that are looked up are in a table (`d_alloc_parallel`).
     "vfs.parallel_lookups" => parallel_lookups: bool = true;
+    /// What is in the cache line of the count of inodes without names (`drop_nlink`).
+    "vfs.remove_count" => remove_count: vfs::RemoveCount = vfs::RemoveCount::BesidePermission;
+    /// An `open` with `O_CREAT` of an absolute path takes a reference of `/` (`try_to_unlazy` in `open_last_lookups`).
+    "vfs.creat_counts_root" => creat_counts_root: bool = true;
     /// An `open` with `O_CREAT` looks for the name before it locks the directory (`lookup_fast_for_open`).
     "vfs.creat_looks_first" => creat_looks_first: bool = true;
     /// Who looks for a buffer in a device's page cache takes its `private_lock` (`__find_get_block_slow`).
@@ -247,6 +251,8 @@ rules! {
     "ext4.delayed_insert" => delayed_insert: ext4::DelayedInsert = ext4::DelayedInsert::Exclusive;
     /// A change of attributes takes `s_orphan_lock` to see that the inode is no orphan (`ext4_orphan_del`).
     "ext4.setattr_orphan" => setattr_orphan: bool = false;
+    /// Who marks an inode dirty asks twice whether the filesystem was shut down (`ext4_forced_shutdown`).
+    "ext4.shutdown_checks" => shutdown_checks: bool = true;
     /// The superblock's buffer is locked while the list of orphans changes it, and the checksum written then.
     "ext4.locked_superblock" => locked_superblock: bool = true;
     /// A truncation within a block takes `j_list_lock` although the inode is on the transaction's list (`jbd2_journal_file_inode`).

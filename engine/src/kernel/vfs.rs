@@ -77,6 +77,20 @@ choice! {
 }
 
 choice! {
+    /// What is in the cache line of `s_remove_count`.
+    pub enum RemoveCount {
+        /// There is no such count (before 3.3).
+        None = "none",
+        /// The count, and whether the filesystem is about to be read-only, which writers read.
+        Counted = "counted",
+        /// Also what owners are translated by when an inode is written (since 4.8).
+        BesideOwner = "beside-owner",
+        /// Which permissions are asked by, too (since 5.12).
+        BesidePermission = "beside-permission",
+    }
+}
+
+choice! {
     /// What lies in the cache line of a dentry's count.
     pub enum DentryLine {
         /// The name from its ninth byte on, which walks read (before 6.11).

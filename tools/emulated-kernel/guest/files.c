@@ -95,6 +95,13 @@ static void append_prepare(const char *dir, int task)
     kept = create(name);
 }
 
+static void append_only(const char *dir, int task, long n)
+{
+    (void)dir, (void)task, (void)n;
+    if (write(kept, page, sizeof page) != sizeof page)
+        die("append");
+}
+
 static void append_fsync(const char *dir, int task, long n)
 {
     (void)dir, (void)task, (void)n;
@@ -142,6 +149,50 @@ static void direct_unwritten(const char *dir, int task, long n)
         die("direct write");
 }
 
+static void open_existing(const char *dir, int task, long n)
+{
+    char name[160];
+    int fd;
+    (void)n;
+    snprintf(name, sizeof name, "%s/s%d", dir, task);
+    fd = open(name, O_RDWR | O_CREAT, 0600);
+    if (fd < 0)
+        die(name);
+    close(fd);
+}
+
+/* One byte less each time, as will-it-scale's and others' tests of orphans do. */
+static void shorten_prepare(const char *dir, int task)
+{
+    append_prepare(dir, task);
+    for (int i = 0; i < 16; i++)
+        append_only(dir, task, i);
+}
+
+static void shorten(const char *dir, int task, long n)
+{
+    (void)dir, (void)task;
+    if (ftruncate(kept, 16 * 4096 - 1 - n % 60000))
+        die("ftruncate");
+}
+
+static void change_owner(const char *dir, int task, long n)
+{
+    (void)dir, (void)task;
+    if (fchown(kept, 1 + (uid_t)(n % 2), (gid_t)-1))
+        die("fchown");
+}
+
+/* There and back between a directory of its own and the one above. */
+static void move(const char *dir, int task, long n)
+{
+    char own[160], above[160];
+    snprintf(own, sizeof own, "%s/r%d.0", dir, task);
+    snprintf(above, sizeof above, "%s/../r%d.0", dir, task);
+    if (n % 2 ? rename(above, own) : rename(own, above))
+        die(own);
+}
+
 const struct kind file_kinds[] = {
     {"create", 0, create_only},
     {"create_unlink", 0, create_unlink},
@@ -149,6 +200,11 @@ const struct kind file_kinds[] = {
     {"rename", rename_prepare, rename_between},
     {"mkdir_rmdir", 0, make_and_remove_directory},
     {"stat", stat_prepare, stat_own},
+    {"open_creat", stat_prepare, open_existing},
+    {"move", rename_prepare, move},
+    {"append", append_prepare, append_only},
+    {"shorten", shorten_prepare, shorten},
+    {"fchown", append_prepare, change_owner},
     {"append_fsync", append_prepare, append_fsync},
     {"direct_io", direct_prepare, direct_io},
     {"direct_unwritten", unwritten_prepare, direct_unwritten},

@@ -39,12 +39,12 @@ class Symbols:
     names: list[str]
 
     @classmethod
-    def parse(cls, text: str) -> Symbols:
-        """Return what `/proc/kallsyms` says."""
+    def parse(cls, text: str, kinds: str = "tTwW") -> Symbols:
+        """Return what `/proc/kallsyms` says of functions, or of symbols of other kinds."""
         found: dict[int, str] = {}
         for line in text.splitlines():
             words = line.split()
-            if len(words) >= 3 and words[1] in "tTwW":
+            if len(words) >= 3 and words[1] in kinds:
                 found.setdefault(int(words[0], 16), words[2])
         addresses = sorted(found)
         return cls(np.array(addresses, dtype=np.uint64), [found[a] for a in addresses])

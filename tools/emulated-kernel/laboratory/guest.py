@@ -24,6 +24,8 @@ KERNEL_ARGUMENTS = (
     "random.trust_cpu=on panic=-1"
 )
 BUSYBOX = "busybox-static"
+LOGS = {"LOG": ".blocks", "LINES": ".lines", "MEMORY": ".memory"}
+"""What the emulator writes, by its environment variables (PTIME_...): endings of the names."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class Laboratory:
         log = into / f"{guest.name}.log"
         command = self._command(guest, boot, initrd, log, seed)
         times = {"PTIME_QUANTUM": str(guest.quantum), "PTIME_SPEED": str(guest.speed)}
-        times["PTIME_LOG"] = str(log.with_suffix(".blocks"))
+        logs = ("LINES", "MEMORY") if guest.lines else ("LOG",)
+        times |= {f"PTIME_{name}": str(log.with_suffix(LOGS[name])) for name in logs}
         subprocess.run(command, env={**os.environ, **times}, check=True)
         initrd.unlink()
         return log

@@ -18,7 +18,10 @@ SHORT = "40 100 1"
 
 @dataclass(frozen=True)
 class Guest:
-    """One boot of a kernel, and what is done in it; `speed` is instructions in 1000 ns, `quantum` is in ns."""
+    """One boot of a kernel, and what is done in it; `speed` is instructions in 1000 ns, `quantum` is in ns.
+
+    `lines`: the last window logs transfers of cache lines, not blocks of instructions.
+    """
 
     name: str
     rows: tuple[str, ...]
@@ -31,11 +34,12 @@ class Guest:
     preempt: str = "voluntary"
     speed: int = 1000
     quantum: int = 1000
-    environment: dict[str, int] = field(default_factory=dict)
+    lines: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
 
     def plan(self) -> str:
         """Return what the guest's init does, as shell."""
-        lines = [f"export {name}={value}" for name, value in self.environment.items()]
+        lines = [f"export {name}='{value}'" for name, value in self.environment.items()]
         if self.trace:
             lines.append(f'TRACE="{" ".join(self.trace)}"')
         lines.append(" ".join(["settings", str(int(self.autogroup)), str(self.slice_ns), *self.features]))
@@ -225,6 +229,31 @@ def _rcu() -> Iterable[Guest]:
     yield Guest("rcu-blocks", ("steps xfs 4 loop-compile 0 4 y", "symbols"), cpus=4)
 
 
+LINES = (
+    ("6.1", "tmpfs", "open_creat", False),
+    ("6.12", "ext4", "shorten", True),
+    ("6.12", "ext4", "move", True),
+    ("6.12", "tmpfs", "create_unlink", False),
+    ("6.12", "ext4", "create_unlink", True),
+    ("6.12", "ext4", "append", True),
+    ("6.12", "ext4", "fchown", True),
+    ("6.12", "xfs49", "create_unlink", True),
+    ("6.12", "btrfs", "create_unlink", True),
+    ("6.12", "xfs", "append", True),
+    ("6.12", "ext4", "create_unlink", False),
+    ("6.12", "tmpfs", "create_unlink", True),
+)
+"""Operations whose transfers of cache lines are counted; in directories of their own or in one."""
+
+
+def _lines(kernel: str, filesystem: str, kind: str, own: bool, mkfs: str = "") -> Guest:
+    """One row a guest, as memory is kept once."""
+    row = files(filesystem, kind, 16, own, "10 5 1", pin=True)
+    name = f"lines-{filesystem}{mkfs and '-options'}-{kind}-{'own' if own else 'one'}-{kernel}"
+    environment = {"BLOCKS": "1", "MKFS_EXT4": mkfs}
+    return Guest(name, (row, "symbols"), kernel=kernel, cpus=16, lines=True, environment=environment)
+
+
 LOADS: dict[str, tuple[Guest, ...]] = {
     "compile": tuple(_compile()),
     "files": (_files((1, 4)), _files((24,)), _files((2, 8)), _files((16,))),
@@ -244,11 +273,12 @@ LOADS: dict[str, tuple[Guest, ...]] = {
             ("alone idle 1000 12000 500 20", "symbols"),
             cpus=2,
             quantum=100,
-            environment={"BLOCKS": 1},
+            environment={"BLOCKS": "1"},
         ),
     ),
     "steps": (*map(_steps, STEP_ROWS), *map(_loops, STEP_ROWS), GROWN),
     "rcu": tuple(_rcu()),
+    "lines": (*(_lines(*row) for row in LINES), _lines("6.12", "ext4", "shorten", True, "-O orphan_file")),
     "rounds": tuple(Guest(f"rounds-{ns}", ROUNDS, quantum=ns) for ns in (100, 250, 1000)),
     "smoke": (Guest("smoke", (files("xfs", "create_unlink", 2, False, "20 50 2"),), cpus=2),),
 }

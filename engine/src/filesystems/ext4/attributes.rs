@@ -43,8 +43,7 @@ impl Ext4 {
     /// `ext4_dirty_inode`, whose part between the handle's start and stop takes so long.
     pub(super) async fn change_inode<M: Machine>(&self, m: &M, slot: u32, time: Time) {
         let handle = self.journal.start(m, credits::INODE).await;
-        m.run(Account::System, time).await;
-        self.stop(m, handle, slot, &[]).await;
+        self.stop_after(m, handle, slot, &[], time).await;
     }
 
     /// The same of a directory.

@@ -183,9 +183,14 @@ impl Ext4 {
 
     /// The end of a handle that has changed a file's inode, and these blocks.
     pub(super) async fn stop<M: Machine>(&self, m: &M, handle: Handle, slot: u32, changed: &[Block]) {
+        self.stop_after(m, handle, slot, changed, 0).await;
+    }
+
+    /// The same where the inode is marked dirty last, which takes `time`.
+    pub(super) async fn stop_after<M: Machine>(&self, m: &M, handle: Handle, slot: u32, changed: &[Block], time: Time) {
         let inode = self.files.borrow().slots[slot as usize].inode;
         let inodes = [Block::Inodes(inode / INODES_PER_BLOCK)];
-        self.tables.use_block(m, inode).await;
+        self.tables.use_block(m, inode, time).await;
         let transaction = self.journal.stop(m, handle, &[&inodes, changed].concat()).await;
         self.files.borrow_mut().slots[slot as usize].transaction = transaction;
     }

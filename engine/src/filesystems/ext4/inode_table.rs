@@ -5,15 +5,28 @@ use super::ialloc::{Ialloc, INODES_PER_BLOCK};
 use crate::devices::BlockDevice;
 use crate::filesystems::cached::Looks;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::super_line::SuperLine;
 use crate::filesystems::BLOCK;
 use crate::fx::{FxMap, FxSet};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, CachedId, ClassId, LineId, LockId, Side, Time};
 use std::cell::RefCell;
 
-/// Changes of the buffer's `b_count` each time that an inode is marked dirty: `sb_getblk`, `ext4_mark_iloc_dirty`,
-/// `ext4_do_update_inode`, `ext4_mark_iloc_dirty` at its end.
-const REFERENCES: u32 = 4;
+/// What else is looked at, which others write.
+pub(super) struct Beside {
+    /// `i_user_ns`.
+    pub owner: SuperLine,
+    /// `s_orphan_lock`, in whose line `s_ext4_flags` is, if that is asked for.
+    pub flags: Option<LockId>,
+    /// There is a journal.
+    pub journal: bool,
+}
+
+/// An access that has come when it returns.
+async fn access<M: Machine>(m: &M, line: LineId, access: Access) {
+    m.touch(line, access);
+    m.settle().await;
+}
 
 /// The inode table.
 pub(super) struct InodeTable {
@@ -25,11 +38,12 @@ pub(super) struct InodeTable {
     /// Those that somebody has used, and what one looks at to change an inode.
     used: RefCell<Vec<Option<(CachedId, LineId)>>>,
     looks: Looks,
+    beside: Beside,
 }
 
 impl InodeTable {
     /// Nothing but the root's block is in memory.
-    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, beside: Beside, costs: &Costs<'_>) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         Ok(Self {
             used: RefCell::default(),
@@ -37,6 +51,7 @@ impl InodeTable {
             uptodate: RefCell::new(FxSet::from_iter([0])),
             buffers: RefCell::default(),
             class: m.class("ext4.inode table", "ext4.buffer"),
+            beside,
         })
     }
 
@@ -45,12 +60,34 @@ impl InodeTable {
         self.uptodate.borrow_mut().insert(inode / INODES_PER_BLOCK);
     }
 
-    /// `ext4_mark_inode_dirty`: an inode is written into its block.
-    pub async fn use_block<M: Machine>(&self, m: &M, inode: u32) {
+    /// `ext4_mark_inode_dirty`: an inode is written into its block, which takes so long. Meanwhile others take away the line of the buffer's
+    /// `b_count` and `b_private`: the time is that of three parts alike.
+    pub async fn use_block<M: Machine>(&self, m: &M, inode: u32, time: Time) {
         let (memory, count) = self.block(m, (inode / INODES_PER_BLOCK) as usize);
+        let journal = self.beside.journal;
         self.looks.of(m, memory);
-        for _ in 0..REFERENCES {
-            m.touch(count, Access::Atomic);
+        self.look_at_flags(m).await; // ext4_reserve_inode_write
+        access(m, count, Access::Atomic).await; // sb_getblk
+        if journal {
+            access(m, count, Access::Read).await; // b_private, jbd2_journal_get_write_access
+        }
+        m.run(Account::System, time / 3).await;
+        self.look_at_flags(m).await; // ext4_mark_iloc_dirty
+        access(m, count, Access::Atomic).await; // get_bh
+        self.beside.owner.owner(m).await; // ext4_fill_raw_inode
+        m.run(Account::System, time / 3).await;
+        if journal {
+            access(m, count, Access::Read).await; // b_private, jbd2_journal_dirty_metadata
+        }
+        access(m, count, Access::Read).await; // __brelse looks first
+        access(m, count, Access::Atomic).await;
+        access(m, count, Access::Atomic).await; // put_bh
+        m.run(Account::System, time - 2 * (time / 3)).await;
+    }
+
+    async fn look_at_flags<M: Machine>(&self, m: &M) {
+        if let Some(flags) = self.beside.flags {
+            m.touch_beside(flags, Access::Read);
             m.settle().await;
         }
     }

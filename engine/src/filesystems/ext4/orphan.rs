@@ -192,7 +192,7 @@ impl Orphans {
 
     /// `ext4_reserve_inode_write` and `ext4_mark_iloc_dirty` of another's inode.
     async fn write_other<M: Machine>(&self, m: &M, inode: u32, table: &InodeTable) {
-        table.use_block(m, inode).await;
+        table.use_block(m, inode, 0).await;
         self.inodes.linked.touch(m, inode.into(), Access::Atomic); // i_raw_lock
         self.inodes.fields.touch(m, inode.into(), Access::Read);
         self.inodes.on_disk.touch(m, inode.into(), Access::Write);

@@ -81,8 +81,7 @@ impl Ext4 {
         let inode = self.files.borrow().slots[slot as usize].inode;
         let orphan = self.add_orphan(m, inode, c.orphan).await;
         self.update_disksize(m, slot).await;
-        m.run(Account::System, c.handle).await;
-        self.stop(m, handle, slot, orphan.as_slice()).await;
+        self.stop_after(m, handle, slot, orphan.as_slice(), c.handle).await;
         let blocks = self.drop_data(slot, less);
         self.storage.writeback.truncated(m, slot, self.fsync.dirty.pages(slot)).await;
         let handle = self.journal.start(m, credits::EVICT).await;
@@ -90,8 +89,7 @@ impl Ext4 {
             let filed = self.journal.file_inode(m, listed, self.preallocate.1.ordered_range).await; // ext4_block_truncate_page
             self.files.borrow_mut().slots[slot as usize].ordered = filed;
         }
-        self.tables.use_block(m, inode).await; // ext4_ext_truncate marks the inode dirty before, ext4_truncate after
-        m.run(Account::System, c.handle).await;
+        self.tables.use_block(m, inode, c.handle).await; // ext4_ext_truncate marks the inode dirty before, ext4_truncate after
         let changed = self.remove_space(m, slot, handle.transaction(), blocks).await;
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
         self.stop(m, handle, slot, &[&changed[..], orphan.as_slice()].concat()).await;

@@ -1,0 +1,82 @@
+"""Lines that all tasks of a filesystem meet in, whatever directories they work in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from engine import Spec, rate, simulate
+from simfs.scenario import expand, load, to_run_spec
+
+CREATE = [{"op": "create"}, {"op": "unlink", "on": "made"}]
+SHORTEN = [{"op": "shorten", "size": "1 B"}]
+NOTHING: dict[str, Any] = {}
+NONE = {"vfs.remove_count": "none", "vfs.creat_counts_root": False, "ext4.shutdown_checks": False}
+
+
+def spec(
+    path: Path,
+    operations: list[dict[str, str]],
+    tasks: int,
+    filesystem: str = "tmpfs",
+    **rules: Any,  # noqa: ANN401
+) -> Spec:
+    """Tasks in directories of their own; rules of the lines that are not given are off."""
+    workload = {
+        "kind": "mix",
+        "tasks": tasks,
+        "binding": "compact",
+        "directories": "per-task",
+        "operations": operations,
+        "order": "in-turn",
+    }
+    workload |= (
+        {"files": 1, "file_size": "100 kB"} if operations == SHORTEN else {"files": 0, "file_size": None}
+    )
+    kernel = {
+        "profile": "linux-6.12",
+        "rules": NONE | {name.replace("__", "."): v for name, v in rules.items()},
+    }
+    scenario = path / "lines.yaml"
+    scenario.write_text(
+        "simfs: 1\nname: m\ntitle: m\nmachine: server-24\ndevice: nvme\n"
+        f"kernel: {json.dumps(kernel)}\nfilesystem: {{kind: {filesystem}}}\n"
+        f"workload: {json.dumps(workload)}\n"
+    )
+    (point,) = expand(load(scenario))
+    return to_run_spec(point, 0) | {"warmup_ns": 2e5, "duration_ns": 1e6}
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"), [("vfs__remove_count", "beside-permission"), ("vfs__creat_counts_root", True)]
+)
+def test_who_creates_and_unlinks_anywhere_meets_the_others(
+    tmp_path: Path, rule: str, value: str | bool
+) -> None:
+    alone, many = (
+        [rate(simulate(spec(tmp_path, CREATE, n, **r))) for r in (NOTHING, {rule: value})] for n in (1, 12)
+    )
+    assert alone[1] == pytest.approx(alone[0], rel=0.05)
+    assert many[1] < 0.99 * many[0]
+
+
+def test_each_new_reader_of_the_counts_line_costs(tmp_path: Path) -> None:
+    words = ("none", "counted", "beside-permission")
+    rates = [rate(simulate(spec(tmp_path, CREATE, 12, vfs__remove_count=word))) for word in words]
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_who_marks_an_inode_dirty_fetches_the_line_of_the_orphans_lock(tmp_path: Path) -> None:
+    off, on = (
+        rate(simulate(spec(tmp_path, SHORTEN, 12, "ext4", ext4__shutdown_checks=v))) for v in (False, True)
+    )
+    assert on < 0.995 * off
+
+
+def test_both_machines_agree(tmp_path: Path) -> None:
+    made = spec(tmp_path, CREATE, 4, vfs__remove_count="beside-permission", vfs__creat_counts_root=True)
+    assert assert_same(made | {"warmup_ns": 0, "duration_ns": 5e4}) > 100
