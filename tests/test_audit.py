@@ -65,6 +65,19 @@ def test_a_directory_of_btrfs_whose_names_only_go_is_to_be_written(tmp_path: Pat
     assert 50 < result["operations"] < 300
 
 
+@pytest.mark.parametrize("duration_ms", [1, 2, 3])
+def test_structures_of_btrfs_are_looked_at_when_no_worker_has_delayed_items(
+    tmp_path: Path, duration_ms: int
+) -> None:
+    """A worker takes a directory or inode before it has a handle, and holds no lock then."""
+    settings = ["machine.cpus=2", "kernel=linux-4.4", "workload.tasks=8", "workload.operations=[{op: chown}]"]
+    (point,) = expand(load(scenario(tmp_path, "btrfs"), settings))
+    spec = to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": duration_ms * 1e6}
+    for seed in range(1, 21):
+        result = json.loads(_engine.run(json.dumps(spec | {"seed": seed}), check=True))
+        assert {law["law"]: law["detail"] for law in result["laws"]}[AUDIT] == ""
+
+
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 @pytest.mark.parametrize("size", [1, 2048, 2049, 5000])
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ impl Audit for Btrfs {
     fn under_way(&self) -> Option<&'static str> {
         let rest = [
             (self.log.storage.writeback.at_rest(), "writeback"),
+            (self.workers.at_rest(), "a worker of delayed items"),
             (self.transaction.at_rest(), "a handle or a commit"),
             (self.ordered.at_rest(), "an ordered extent"),
             (self.extents.refs.at_rest(), "a delayed ref"),

@@ -32,6 +32,11 @@ impl Workers {
         Self { idle, queued, running: Cell::new(0), active: Cell::new(1), most, waiting }
     }
 
+    /// Whether no worker is at work: one has taken a directory's items before it has a handle.
+    pub fn at_rest(&self) -> bool {
+        self.running.get() == 0
+    }
+
     /// `btrfs_queue_work`.
     fn queue<M: Machine>(&self, m: &M, nodes: usize) {
         self.queued.borrow_mut().push_back(nodes);
