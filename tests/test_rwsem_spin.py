@@ -36,6 +36,11 @@ def test_the_clock_is_read_every_sixteen_rounds() -> None:
     assert patience.ends(2 * EVERY)
 
 
+def test_a_look_between_readings_of_the_clock_goes_by_the_last_one() -> None:
+    assert not seen_from(0).ends(LIMIT + 1)  # read at 16, when the limit was not over
+    assert seen_from(0).ends(2 * EVERY + 1)
+
+
 def test_the_limit_stands_while_one_writer_has_the_lock_between_readers() -> None:
     """`rwsem_spin_on_owner` comes back with the next owner: the spinner has seen readers only."""
     patience = seen_from(0)

@@ -55,7 +55,8 @@ class Patience:
             self._spun += now - self._since
             self._since = None
         read = self._spun // self._every > before // self._every
-        return read and self._limit is not None and now > self._limit
+        last_read = now - self._spun % self._every
+        return read and self._limit is not None and last_read > self._limit
 
     def on_readers(self, now: Time, wait: Time) -> Time:
         """It sees readers, on which it spins so long. When it reads the clock and the limit is over."""

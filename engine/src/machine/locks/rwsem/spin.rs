@@ -77,7 +77,8 @@ impl Patience {
     fn ends(&mut self, now: Time, every: Time) -> bool {
         let before = self.spun;
         self.spun += self.since.take().map_or(0, |since| now - since);
-        self.spun / every > before / every && self.limit.is_some_and(|limit| now > limit)
+        let last_read = now - self.spun % every;
+        self.spun / every > before / every && self.limit.is_some_and(|limit| last_read > limit)
     }
 
     /// It sees readers. When it reads the clock and the limit is over.
