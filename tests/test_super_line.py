@@ -15,7 +15,12 @@ from simfs.scenario import expand, load, to_run_spec
 CREATE = [{"op": "create"}, {"op": "unlink", "on": "made"}]
 SHORTEN = [{"op": "shorten", "size": "1 B"}]
 NOTHING: dict[str, Any] = {}
-NONE = {"vfs.remove_count": "none", "vfs.creat_counts_root": False, "ext4.shutdown_checks": False}
+NONE = {
+    "vfs.remove_count": "none",
+    "vfs.creat_counts_root": False,
+    "ext4.shutdown_checks": False,
+    "ext4.device_checks": False,
+}
 
 
 def spec(
@@ -75,6 +80,27 @@ def test_who_marks_an_inode_dirty_fetches_the_line_of_the_orphans_lock(tmp_path:
         rate(simulate(spec(tmp_path, SHORTEN, 12, "ext4", ext4__shutdown_checks=v))) for v in (False, True)
     )
     assert on < 0.995 * off
+
+
+def test_who_gets_a_block_to_write_fetches_the_line_of_the_journals_lists(tmp_path: Path) -> None:
+    off, on = (
+        rate(simulate(spec(tmp_path, SHORTEN, 12, "ext4", ext4__device_checks=v))) for v in (False, True)
+    )
+    assert on < 0.985 * off
+
+
+def test_without_a_journal_nobody_looks_there(tmp_path: Path) -> None:
+    filesystem = "ext4, journal: false"
+    off, on = (
+        rate(simulate(spec(tmp_path, CREATE, 12, filesystem, ext4__device_checks=v))) for v in (False, True)
+    )
+    assert on == off
+
+
+@pytest.mark.parametrize("rule", [False, True])
+def test_both_machines_agree_on_ext4(tmp_path: Path, rule: bool) -> None:
+    made = spec(tmp_path, CREATE, 4, "ext4", ext4__device_checks=rule)
+    assert assert_same(made | {"warmup_ns": 0, "duration_ns": 5e4}) > 100
 
 
 def test_both_machines_agree(tmp_path: Path) -> None:
