@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from machines import assert_same
+from tiny_machine import TinyMachine
 
 from engine import Spec, rate, simulate
 from simfs.scenario import expand, load, to_run_spec
@@ -15,7 +17,12 @@ from simfs.scenario import expand, load, to_run_spec
 CREATE = [{"op": "create"}, {"op": "unlink", "on": "made"}]
 SHORTEN = [{"op": "shorten", "size": "1 B"}]
 NOTHING: dict[str, Any] = {}
-NONE = {"vfs.remove_count": "none", "vfs.creat_counts_root": False, "ext4.shutdown_checks": False}
+NONE = {
+    "vfs.remove_count": "none",
+    "vfs.creat_counts_root": False,
+    "ext4.shutdown_checks": False,
+    "ext4.device_checks": False,
+}
 
 
 def spec(
@@ -75,6 +82,48 @@ def test_who_marks_an_inode_dirty_fetches_the_line_of_the_orphans_lock(tmp_path:
         rate(simulate(spec(tmp_path, SHORTEN, 12, "ext4", ext4__shutdown_checks=v))) for v in (False, True)
     )
     assert on < 0.995 * off
+
+
+class Counting(TinyMachine):
+    """Counts accesses to each line."""
+
+    def __init__(self, made: Spec) -> None:
+        self.accesses: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        super().__init__(made)
+
+    def touch(self, task: int, line: int, access: str) -> None:
+        super().touch(task, line, access)
+        self.accesses[line][access] += 1
+
+
+def test_the_descriptor_is_read_each_time_that_an_inode_is_marked_dirty(tmp_path: Path) -> None:
+    """A create and an unlink write the bitmap and the descriptor three times, and mark three inodes dirty."""
+    machine = Counting(spec(tmp_path, CREATE, 1, "ext4"))
+    machine.run(2 * 10**9)
+    cycles = sum(machine.operations.values())
+    written = [line for line in machine.accesses.values() if round(line["write"] / cycles) == 3]
+    assert sorted(round(line["read"] / cycles) for line in written if line["read"]) == [1, 3]
+
+
+def test_who_gets_a_block_to_write_fetches_the_line_of_the_journals_lists(tmp_path: Path) -> None:
+    off, on = (
+        rate(simulate(spec(tmp_path, SHORTEN, 12, "ext4", ext4__device_checks=v))) for v in (False, True)
+    )
+    assert on < 0.985 * off
+
+
+def test_without_a_journal_nobody_looks_there(tmp_path: Path) -> None:
+    filesystem = "ext4, journal: false"
+    off, on = (
+        rate(simulate(spec(tmp_path, CREATE, 12, filesystem, ext4__device_checks=v))) for v in (False, True)
+    )
+    assert on == off
+
+
+@pytest.mark.parametrize("rule", [False, True])
+def test_both_machines_agree_on_ext4(tmp_path: Path, rule: bool) -> None:
+    made = spec(tmp_path, CREATE, 4, "ext4", ext4__device_checks=rule)
+    assert assert_same(made | {"warmup_ns": 0, "duration_ns": 5e4}) > 100
 
 
 def test_both_machines_agree(tmp_path: Path) -> None:

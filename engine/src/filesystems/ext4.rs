@@ -38,7 +38,7 @@ use directory::Directories;
 use dirhash::{half_md4, Seed};
 use file_io::FileIo;
 use fsync::Fsync;
-use group_locks::GroupLocks;
+use group_locks::{Descriptors, GroupLocks};
 use ialloc::{Home, Ialloc};
 use inode::{Files, GroupLines};
 use inode_table::{Beside, InodeTable};
@@ -118,7 +118,9 @@ impl Ext4 {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         let count = size.div_ceil(GROUP_BYTES).max(1);
         let locks = GroupLocks::new(m, count);
-        let mballoc = Mballoc::new(m, size, locks.clone(), costs)?;
+        let groups = (0..count).map(|_| GroupLines::new(m, costs)).collect::<Result<Vec<_>, _>>()?;
+        let descriptors = Descriptors::new(groups.iter().map(|lines| lines.descriptor));
+        let mballoc = Mballoc::new(m, size, locks.clone(), descriptors.clone(), costs)?;
         let orphans = Orphans::new(m, options.orphan_file, costs)?;
         let journal = Journal::new(m, options.journal, size, orphans.lock(), device.clone(), costs)?;
         let ialloc = Ialloc::new(count as u32, GROUP_BYTES, options.inode_ratio, mballoc.free_by_flex(&journal));
@@ -126,7 +128,14 @@ impl Ext4 {
         let below = options.below.map(|name| ialloc.fill_directory(half_md4(seed, name.as_bytes()))).transpose()?;
         let sb = SuperBlock::new(m, "ext4", costs)?;
         let flags = costs.rules().shutdown_checks.then(|| orphans.lock());
-        let beside = Beside { owner: sb.line, flags, journal: options.journal };
+        let beside = Beside {
+            owner: sb.line,
+            flags,
+            device: journal.device(),
+            descriptors,
+            inodes_per_group: ialloc.per_group(),
+            journal: options.journal,
+        };
         let fs = Self {
             sb,
             create: CreateCosts::new(costs)?,
@@ -140,7 +149,7 @@ impl Ext4 {
             storage: device,
             io: FileIo::new(m, costs)?,
             map: MapBlocks::new(m, costs)?,
-            groups: (0..count).map(|_| GroupLines::new(m, costs)).collect::<Result<_, _>>()?,
+            groups,
             preallocate: Preallocate::new(costs)?,
             attributes: Attributes::new(costs)?,
             mballoc,

@@ -1,4 +1,5 @@
-//! Locks of block groups (`ext4_lock_group`): groups share them, and one count says how often somebody had to wait.
+//! Locks of block groups (`ext4_lock_group`): groups share them, and one count says how often somebody had to wait. And their descriptors.
+
 use crate::waist::Machine;
 use crate::waist::{Access, LineId, LockId, Side};
 use std::cell::Cell;
@@ -15,6 +16,23 @@ pub(super) struct GroupLocks {
     locks: Rc<[LockId]>,
     /// `s_lock_busy`: its line, and how far it is.
     busy: (LineId, Rc<Cell<u32>>),
+}
+
+/// `struct ext4_group_desc` of all groups: whoever takes or frees an inode or blocks writes the counts and the checksum, whoever looks
+/// for an inode's block reads where the table is.
+#[derive(Clone)]
+pub(super) struct Descriptors(Rc<[LineId]>);
+
+impl Descriptors {
+    /// By group.
+    pub fn new(lines: impl Iterator<Item = LineId>) -> Self {
+        Self(lines.collect())
+    }
+
+    /// The line of a group's.
+    pub fn of(&self, group: u32) -> LineId {
+        self.0[group as usize]
+    }
 }
 
 impl GroupLocks {

@@ -98,6 +98,11 @@ impl Ialloc {
         inode / self.per_group
     }
 
+    /// Inodes of a group.
+    pub fn per_group(&self) -> u32 {
+        self.per_group
+    }
+
     fn flexes(&self) -> u32 {
         self.clusters.len() as u32
     }

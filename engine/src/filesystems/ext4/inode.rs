@@ -43,8 +43,9 @@ pub(super) struct Slot {
 pub(super) struct GroupLines {
     /// Buffer and journal heads of bitmap and descriptor, and the group's description in memory.
     heads: LineId,
-    /// The contents of bitmap and descriptor.
-    data: LineId,
+    /// The contents of the bitmap and of the descriptor.
+    bitmap: LineId,
+    pub(super) descriptor: LineId,
     memory: CachedId,
     bytes: u32,
 }
@@ -54,9 +55,10 @@ impl GroupLines {
     pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
         let sum = |names: &[&str]| names.iter().map(|name| costs.number(name)).sum::<Result<f64, _>>();
         let heads = sum(&["ext4_bitmap.struct", "ext4_group_desc.struct", "ext4_group_info.struct"])? as u32;
-        let data = sum(&["ext4_bitmap.data", "ext4_group_desc.data"])? as u32;
-        let (bytes, heads, data) = ((heads + data) * LINE_BYTES, m.new_line(heads), m.new_line(data));
-        Ok(Self { heads, data, memory: m.new_block(heads..data + 1, None), bytes })
+        let lines = [heads, sum(&["ext4_bitmap.data"])? as u32, sum(&["ext4_group_desc.data"])? as u32];
+        let bytes = lines.iter().sum::<u32>() * LINE_BYTES;
+        let [heads, bitmap, descriptor] = lines.map(|span| m.new_line(span));
+        Ok(Self { heads, bitmap, descriptor, memory: m.new_block(heads..descriptor + 1, None), bytes })
     }
 }
 
@@ -100,7 +102,7 @@ impl Ext4 {
 
     /// `ext4_find_next_zero_bit` of a group's bitmap, from its start or from an inode on that was lost.
     fn find_inode<M: Machine>(&self, m: &M, group: u32, lost: Option<u32>) -> Option<u32> {
-        m.touch(self.groups[group as usize].data, Access::Read);
+        m.touch(self.groups[group as usize].bitmap, Access::Read);
         self.ialloc.find(group, lost)
     }
 
@@ -118,7 +120,8 @@ impl Ext4 {
         m.use_block(lines.memory, lines.bytes);
         m.touch(lines.heads, Access::Write);
         self.locks.lock(m, group).await;
-        m.touch(lines.data, Access::Write);
+        m.touch(lines.bitmap, Access::Write);
+        m.touch(lines.descriptor, Access::Write);
         change();
         m.run(Account::System, time).await;
         self.locks.unlock(m, group).await;

@@ -1,6 +1,7 @@
 //! Blocks of the inode table that nobody has used since the filesystem was made: the first who makes an inode there brings the
 //! block in under its buffer's lock, and reads it if others of its inodes are in use (`__ext4_get_inode_loc`).
 
+use super::group_locks::Descriptors;
 use super::ialloc::{Ialloc, INODES_PER_BLOCK};
 use crate::devices::BlockDevice;
 use crate::filesystems::cached::Looks;
@@ -18,6 +19,11 @@ pub(super) struct Beside {
     pub owner: SuperLine,
     /// `s_orphan_lock`, in whose line `s_ext4_flags` is, if that is asked for.
     pub flags: Option<LockId>,
+    /// `j_list_lock`, in whose line `j_fs_dev` is, if that is asked for.
+    pub device: Option<LockId>,
+    /// Where the inode table of a group is.
+    pub descriptors: Descriptors,
+    pub inodes_per_group: u32,
     /// There is a journal.
     pub journal: bool,
 }
@@ -66,13 +72,16 @@ impl InodeTable {
         let (memory, count) = self.block(m, (inode / INODES_PER_BLOCK) as usize);
         let journal = self.beside.journal;
         self.looks.of(m, memory);
-        self.look_at_flags(m).await; // ext4_reserve_inode_write
+        self.look_at(m, self.beside.flags).await; // ext4_reserve_inode_write
+        let group = inode / self.beside.inodes_per_group;
+        access(m, self.beside.descriptors.of(group), Access::Read).await; // ext4_inode_table, __ext4_get_inode_loc
         access(m, count, Access::Atomic).await; // sb_getblk
+        self.look_at(m, self.beside.device).await; // jbd2_journal_get_write_access
         if journal {
-            access(m, count, Access::Read).await; // b_private, jbd2_journal_get_write_access
+            access(m, count, Access::Read).await; // b_private
         }
         m.run(Account::System, time / 3).await;
-        self.look_at_flags(m).await; // ext4_mark_iloc_dirty
+        self.look_at(m, self.beside.flags).await; // ext4_mark_iloc_dirty
         access(m, count, Access::Atomic).await; // get_bh
         self.beside.owner.owner(m).await; // ext4_fill_raw_inode
         m.run(Account::System, time / 3).await;
@@ -85,9 +94,9 @@ impl InodeTable {
         m.run(Account::System, time - 2 * (time / 3)).await;
     }
 
-    async fn look_at_flags<M: Machine>(&self, m: &M) {
-        if let Some(flags) = self.beside.flags {
-            m.touch_beside(flags, Access::Read);
+    async fn look_at<M: Machine>(&self, m: &M, beside: Option<LockId>) {
+        if let Some(lock) = beside {
+            m.touch_beside(lock, Access::Read);
             m.settle().await;
         }
     }

@@ -79,6 +79,8 @@ pub(super) struct Journal {
     beside: LockId,
     state_lock: LockId,
     list_lock: LockId,
+    /// Who gets a block to write looks for errors of the device.
+    device_checks: bool,
     checkpoint_mutex: LockId,
     /// What handles change besides `j_state_lock`: the counters of the running transaction.
     line: LineId,
@@ -125,6 +127,7 @@ impl Journal {
             beside,
             state_lock: lock("ext4.j_state_lock", "ext4.j_state_lock"),
             list_lock: lock("ext4.j_list_lock", "ext4.j_list_lock"),
+            device_checks: costs.rules().device_checks,
             checkpoint_mutex: lock("ext4.j_checkpoint_mutex", "ext4.j_checkpoint_mutex"),
             // The first line of the journal is that of j_state_lock.
             line: m.new_line(lines("jbd2_handle.journal")? - 1 + lines("jbd2_handle.transaction")?),
@@ -145,6 +148,11 @@ impl Journal {
             shadowed: RefCell::default(),
             storage,
         })
+    }
+
+    /// `j_list_lock`, if who gets a block to write looks at `j_fs_dev` in its line.
+    pub fn device(&self) -> Option<LockId> {
+        (self.on && self.device_checks).then_some(self.list_lock)
     }
 
     /// `jbd2_transaction_committed` under the lock.
@@ -247,6 +255,9 @@ impl Journal {
     /// `jbd2_journal_get_write_access` and `jbd2_journal_dirty_metadata`: the first change of a block in a transaction files it
     /// twice, and waits while it is being written to the log.
     async fn change<M: Machine>(&self, m: &M, handle: &mut Handle, block: Block) {
+        if !matches!(block, Block::Inodes(_)) {
+            self.look_at_device(m).await;
+        }
         loop {
             let head = self.blocks.head(block);
             if head.transaction == handle.transaction {
@@ -264,6 +275,14 @@ impl Journal {
         if self.blocks.head(block).transaction < handle.transaction {
             self.blocks.join(block, handle.transaction);
             handle.used += 1;
+        }
+    }
+
+    /// `jbd2_check_fs_dev_write_error`. Who marks an inode dirty has looked then.
+    async fn look_at_device<M: Machine>(&self, m: &M) {
+        if let Some(lock) = self.device() {
+            m.touch_beside(lock, Access::Read);
+            m.settle().await;
         }
     }
 

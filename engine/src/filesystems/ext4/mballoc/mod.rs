@@ -11,7 +11,7 @@ mod freed;
 mod programs;
 mod written;
 
-use super::group_locks::GroupLocks;
+use super::group_locks::{Descriptors, GroupLocks};
 use super::ialloc::FLEX;
 use super::journal::Journal;
 use crate::cost_table;
@@ -57,7 +57,7 @@ struct Lines {
     folios: LineId,
     /// Buffer and journal heads of its bitmap and descriptor.
     heads: LineId,
-    /// Their contents.
+    /// The contents of the bitmap.
     bitmap: LineId,
     /// All of them, and their bytes.
     memory: CachedId,
@@ -77,6 +77,7 @@ pub(super) struct Mballoc {
     spans: [u32; 3],
     /// `ext4_group_lock_ptr`: groups share locks.
     locks: GroupLocks,
+    descriptors: Descriptors,
     goals: Vec<Cell<u32>>,
     goal_lines: Vec<LineId>,
     md_lock: LockId,
@@ -87,11 +88,17 @@ pub(super) struct Mballoc {
 }
 
 impl Mballoc {
-    /// A fresh filesystem of so many bytes, whose groups have these locks.
-    pub fn new<M: Machine>(m: &M, bytes: u64, locks: GroupLocks, costs: &Costs<'_>) -> Result<Self, String> {
+    /// A fresh filesystem of so many bytes, whose groups have these locks and descriptors.
+    pub fn new<M: Machine>(
+        m: &M,
+        bytes: u64,
+        locks: GroupLocks,
+        descriptors: Descriptors,
+        costs: &Costs<'_>,
+    ) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         let heads = lines("ext4_bitmap.struct")? + lines("ext4_group_desc.struct")?;
-        let data = lines("ext4_bitmap.data")? + lines("ext4_group_desc.data")?;
+        let data = lines("ext4_bitmap.data")?;
         let blocks = bytes / u64::from(crate::filesystems::BLOCK);
         let sizes = (0..blocks.div_ceil(u64::from(GROUP_BLOCKS)).max(1))
             .map(|group| u64::from(GROUP_BLOCKS).min(blocks.saturating_sub(group * u64::from(GROUP_BLOCKS))) as u32);
@@ -112,6 +119,7 @@ impl Mballoc {
             groups: RefCell::new(groups),
             spans: [lines("ext4_buddy.data")? + lines("ext4_group_info.struct")?, heads, data],
             locks,
+            descriptors,
             goals: vec![Cell::new(0); goals],
             goal_lines: (0..goals.div_ceil(GOALS_PER_LINE)).map(|_| m.new_line(1)).collect(),
             md_lock: m.new_lock(m.class("ext4.s_md_lock", "ext4.s_md_lock")),

@@ -139,6 +139,7 @@ impl Mballoc {
         m.run(Account::System, c.write_access).await;
         self.locks.lock(m, group).await;
         m.touch(lines.bitmap, Access::Write);
+        m.touch(self.descriptors.of(group), Access::Write);
         m.run(Account::System, c.mark_diskspace).await;
         self.locks.unlock(m, group).await;
         m.touch(lines.heads, Access::Write);
@@ -153,6 +154,7 @@ impl Mballoc {
         m.run(Account::System, c.free).await;
         self.locks.lock(m, extent.group).await;
         m.touch(lines.bitmap, Access::Write);
+        m.touch(self.descriptors.of(extent.group), Access::Write);
         m.run(Account::System, c.mark_diskspace).await;
         match transaction {
             Some(transaction) => self.list(m, extent, transaction).await,
