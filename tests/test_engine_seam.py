@@ -50,7 +50,8 @@ def test_a_filesystem_whose_lock_has_no_role_in_the_kernel_is_refused(filesystem
 def test_every_role_of_a_kernel_profile_is_taken_by_some_program() -> None:
     programs = [shipped(filesystem) for filesystem in ("xfs", "btrfs", "ext4", "tmpfs")]
     programs += [
-        first_point(name) for name in ("ext4-dio", "xfs-rangelock", "xfs-cil", "fxmark-mwcl", "cna-open1")
+        first_point(name)
+        for name in ("ext4-dio", "xfs-rangelock", "xfs-cil", "xfs-rename-statfs", "fxmark-mwcl", "cna-open1")
     ]
     every = load_kernel("linux-6.11").spec(4)["locks"]
     del every["futex.bucket"]  # of words of Python programs (tests/test_words.py)

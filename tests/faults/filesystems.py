@@ -34,8 +34,8 @@ XFS = [
     Fault(
         "unlink: freeze protection ends before the eviction",
         E + "filesystems/namei.rs",
-        "        fs.evict_file(m, dir, file).await;\n    }\n    sb.end_write(m).await;",
-        "        if FAULT { sb.end_write(m).await; }\n        fs.evict_file(m, dir, file).await;\n    }\n    if !FAULT || !last { sb.end_write(m).await; }",
+        "        fs.evict_file(m, dir, file).await;\n        sb.line.destroyed(m).await;\n    }\n    sb.end_write(m).await;",
+        "        if FAULT { sb.end_write(m).await; }\n        fs.evict_file(m, dir, file).await;\n        sb.line.destroyed(m).await;\n    }\n    if !FAULT || !last { sb.end_write(m).await; }",
     ),
     Fault(
         "unlink: a file goes with the first of its names",
@@ -64,8 +64,8 @@ XFS = [
     Fault(
         "rmdir: the directory that goes is not locked",
         E + "filesystems/namei.rs",
-        "    m.lock(locks.1, Side::Write).await;\n    fs.rmdir(m, parent, name, dir).await;\n    sb.times.changed(m, Timed::Directory(parent));\n    m.unlock(locks.1, Side::Write).await;",
-        "    if !FAULT { m.lock(locks.1, Side::Write).await; }\n    fs.rmdir(m, parent, name, dir).await;\n    sb.times.changed(m, Timed::Directory(parent));\n    if !FAULT { m.unlock(locks.1, Side::Write).await; }",
+        "    m.lock(locks.1, Side::Write).await;\n    sb.line.permission(m).await; // may_delete\n    fs.rmdir(m, parent, name, dir).await;\n    sb.line.nameless(m).await;\n    sb.times.changed(m, Timed::Directory(parent));\n    m.unlock(locks.1, Side::Write).await;",
+        "    if !FAULT { m.lock(locks.1, Side::Write).await; }\n    sb.line.permission(m).await; // may_delete\n    fs.rmdir(m, parent, name, dir).await;\n    sb.line.nameless(m).await;\n    sb.times.changed(m, Timed::Directory(parent));\n    if !FAULT { m.unlock(locks.1, Side::Write).await; }",
     ),
     Fault(
         "rename: the file that moves is not locked",
