@@ -30,7 +30,7 @@ workload: {kind: create_unlink, tasks: 4, directories: shared}
 variants:
   - {name: xfs, filesystem: {kind: xfs, size: 4 GiB, agcount: 2}}
   - {name: btrfs, filesystem: {kind: btrfs}}
-measure: {warmup: 1 ms, duration: 4 ms, replications: 2}
+measure: {warmup: 1 ms, duration: 40 ms, replications: 2}
 """
 
 
@@ -156,8 +156,9 @@ def test_the_command_prints_a_table_or_json(scenario: str) -> None:
 def test_the_number_behind_a_difference_is_named(scenario: str, tmp_path: Path) -> None:
     real = tmp_path / "perf.csv"
     columns = "contended, total wait, max wait, avg wait, type, caller"
-    real.write_text(f"# output: {columns}\n9, 90, 9, 9, rwsem:W, do_unlinkat\n")
-    answer = RUNNER.invoke(app, ["compare", str(real), f"{scenario}:xfs", "--operations", "9", "--why"])
+    real.write_text(f"# output: {columns}\n9, 9000000000, 1000000000, 1000000000, rwsem:W, do_unlinkat\n")
+    options = ["--operations", "9", "--set", "measure.duration=4 ms", "--why"]
+    answer = RUNNER.invoke(app, ["compare", str(real), f"{scenario}:xfs", *options])
     assert answer.exit_code == 0, answer.stderr
     said = answer.stdout.splitlines()[-1]
     assert said.startswith("They differ most in vfs.i_rwsem (directory): waits per operation 1 and ")

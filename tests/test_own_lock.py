@@ -83,16 +83,23 @@ def test_the_shipped_lock_spins_first_and_sleeps_where_that_did_not_help() -> No
 def test_who_is_woken_first_may_wait_for_its_cpu_until_the_tick() -> None:
     """It stands behind the one task that still runs, which finds the lock free again and again while all others sleep.
 
-    An idle CPU takes it away with the next tick (`nohz_balancer_kick`), every 4 ms: no wake-up is lost.
+    An idle CPU takes it away with the next tick (`nohz_balancer_kick`), every 4 ms: no wake-up is lost. Few runs
+    come to that: it hangs on where the tasks stand when the first of them sleep.
     """
     point = expand(load("own-lock", ["workload.tasks=16", "workload.hold=20 us"]))[0]
-    spec = to_run_spec(point, 0) | {"warmup_ns": 1e5}
-    before, after = (
-        json.loads(machine.run(json.dumps(spec | {"duration_ns": ns})))["locks"][0] for ns in (3e6, 1e7)
-    )
-    assert (before["resolved_spinning"], before["slept"], before["still_waiting"]) == (0, 0, 15)
+
+    def until(replication: int, ns: float) -> dict[str, int]:
+        spec = to_run_spec(point, replication) | {"warmup_ns": 1e5, "duration_ns": ns}
+        lock: dict[str, int] = json.loads(machine.run(json.dumps(spec)))["locks"][0]
+        return lock
+
+    def alone(lock: dict[str, int]) -> bool:
+        return (lock["resolved_spinning"], lock["slept"], lock["still_waiting"]) == (0, 0, 15)
+
+    runs = ((replication, until(replication, 3e6)) for replication in range(10))
+    replication, before = next(run for run in runs if alone(run[1]))
     assert before["wakeups"] > 50
-    assert after["slept"] > 50
+    assert until(replication, 1e7)["slept"] > 50
 
 
 def test_a_lock_may_stand_for_a_role_of_the_kernel(tmp_path: Path) -> None:

@@ -57,8 +57,8 @@ def test_a_lock_that_nobody_waits_for_matters_no_more_than_its_work() -> None:
 
 def test_a_lock_of_a_filesystem_that_is_never_waited_for_makes_no_difference() -> None:
     answer = asked(
-        name="compile-24", variant="ext4", changes=[("ext4.group lock", "remove"), ("vfs.i_rwsem (file)", "remove")],
-        profile=False,
+        "measure.duration=200 ms", name="compile-24", variant="ext4",
+        changes=[("ext4.group lock", "remove"), ("vfs.i_rwsem (file)", "remove")], profile=False,
     )  # fmt: skip
     assert [e.verdict for e in answer.effects] == ["equal within 2 %"] * 2
 
