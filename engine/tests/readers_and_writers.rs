@@ -179,7 +179,7 @@ fn the_formulas_give_their_printed_check_values() {
 #[test]
 fn eras_that_grant_the_run_at_the_head_serve_readers_in_the_batches_of_the_formula() {
     for lock in ["rwsem-2.6", "rwsem-3.10", "rwsem-3.16"] {
-        for r in [0.5, 0.9, 0.99] {
+        for r in [0.5, 0.99] {
             let write = Draw::Constant(2 * US);
             let found = saturated(lock, r, Draw::Exponential(US), write.clone()) / exponential_reads(r, 1.0, 2.0);
             assert!((found - 1.0).abs() < 0.03, "{lock}, {r} exponential: {found}");
