@@ -45,6 +45,14 @@ def test_for_each_inode_that_comes_into_full_memory_one_goes(tmp_path: Path, kin
         )
 
 
+@pytest.mark.parametrize("tasks", [2, 8])
+def test_as_many_go_as_come_while_several_tasks_free_inodes_at_one_time(tmp_path: Path, tasks: int) -> None:
+    cpus = (f"machine.cpus={tasks}", f"workload.tasks={tasks}", f"workload.initial_files={2000 * tasks}")
+    files = (f"workload.subdirectories={2 * tasks}", "measure.warmup=60 ms", "measure.duration=120 ms")
+    full = run(tmp_path, "xfs", *cpus, *files)
+    assert the_lock(full, "vfs.s_inode_list_lock").acquired == pytest.approx(2 * full.operations, rel=0.05)
+
+
 def test_on_one_cpu_a_walk_takes_as_much_longer_as_drop_caches_needs_for_an_inode(tmp_path: Path) -> None:
     """1.77 us on a guest whose speed is 0.38, and here a load from memory for the dentry.
 

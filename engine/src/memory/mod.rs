@@ -51,7 +51,7 @@ pub struct Memory {
     /// Files were laid out that were written together: the list is to be put in the order of their bytes.
     written_together: Cell<bool>,
     used: Cell<u64>,
-    /// Inodes that nobody uses (`register_shrinker`).
+    /// Inodes that nobody uses, if a filesystem has any (`register_shrinker`).
     shrinker: OnceCell<Shrinker>,
     /// `kswapd`, if it sleeps.
     kswapd: Cell<Option<TaskId>>,

@@ -90,21 +90,21 @@ impl Shrinker {
 
     /// As many batches as a look at one 2^`priority`th of all is worth. Returns how many pages were given back.
     pub async fn shrink<M: Machine>(&self, m: &M, priority: u32) -> u64 {
-        let before = self.pages();
-        let objects = PAIR * self.unused.get();
-        let mut scan = (self.deferred.get() + (objects >> priority) * 4 / SEEKS).min(2 * objects);
-        while scan >= BATCH.min(objects).max(1) {
+        let (objects, mut gone) = (PAIR * self.unused.get(), 0);
+        let mut scan = (self.deferred.take() + (objects >> priority) * 4 / SEEKS).min(2 * objects);
+        while scan >= BATCH.min(objects).max(1) && self.unused.get() > 0 {
             scan -= BATCH.min(scan);
-            self.scan(m, BATCH / PAIR).await;
+            gone += self.scan(m, BATCH / PAIR).await;
         }
-        self.deferred.set(scan);
-        before - self.pages()
+        self.deferred.set(self.deferred.get() + scan);
+        gone
     }
 
-    /// `prune_dcache_sb`, then `prune_icache_sb`.
-    async fn scan<M: Machine>(&self, m: &M, pairs: u64) {
-        let pairs = pairs.min(self.unused.get());
+    /// `prune_dcache_sb`, then `prune_icache_sb`. Others bring inodes in meanwhile and take some out: pages are those of these pairs.
+    async fn scan<M: Machine>(&self, m: &M, pairs: u64) -> u64 {
+        let (before, pairs) = (self.pages(), pairs.min(self.unused.get()));
         self.unused.set(self.unused.get() - pairs);
+        let gone = before - self.pages();
         let list = self.lists[self.gone.get() as usize / (BATCH / PAIR) as usize % self.lists.len()];
         m.lock(list, Side::Write).await;
         m.run(Account::System, self.isolate * pairs).await;
@@ -113,6 +113,7 @@ impl Shrinker {
         for _ in 0..pairs {
             self.evict(m).await;
         }
+        gone
     }
 
     async fn evict<M: Machine>(&self, m: &M) {

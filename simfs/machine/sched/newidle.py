@@ -132,9 +132,8 @@ class NewIdle:
             assert task is not None, "it has taken a task"
             self._scheduler.switch_to(cpu, task)
         elif cpu.queue:
-            self._scheduler.switch_to_idle(
-                cpu
-            )  # who was woken waits for an interrupt, which comes when it idles
+            # Who was woken waits for an interrupt, which comes when it idles.
+            self._scheduler.switch_to_idle(cpu)
         else:
             self._look_into_next(cpu, larger, spent + took)
 

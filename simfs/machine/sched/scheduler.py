@@ -339,9 +339,8 @@ class Scheduler:
         arrives = (by.done - self.now if by else 0) + self.idle_exit.delivery(cpu, by.cpu if by else None)
         if cpu.phase is Phase.IDLE:
             self.idle_exit.leave_idle(cpu, arrives)
-        elif (
-            cpu.number in self.idle or cpu.looks
-        ):  # switching to it; if not in it, somebody else's interrupt is under way
+        elif cpu.number in self.idle or cpu.looks:
+            # Switching to it; if not in it, somebody else's interrupt is under way.
             self.idle_exit.end_idling(cpu)
             cpu.interrupted = self.now + arrives
 

@@ -15,7 +15,7 @@ use std::cell::RefCell;
 
 /// What else is looked at, which others write.
 pub(super) struct Beside {
-    /// `i_user_ns`.
+    /// `s_user_ns`, by which its owner is translated.
     pub owner: SuperLine,
     /// `s_orphan_lock`, in whose line `s_ext4_flags` is, if that is asked for.
     pub flags: Option<LockId>,
