@@ -45,6 +45,12 @@ impl Lists {
         *self.firsts.borrow_mut().of(list.into())
     }
 
+    /// All of a list, in its order.
+    pub fn entries(&self, list: u32) -> Vec<Entry> {
+        let mut links = self.links.borrow_mut();
+        std::iter::successors(self.first(list), |&entry| links.of(entry).next).collect()
+    }
+
     /// The list that an entry is in.
     pub fn list_of(&self, entry: Entry) -> Option<u32> {
         self.links.borrow_mut().of(entry).list

@@ -98,6 +98,23 @@ impl Calls {
         self.is_child(m, to, entry); // in front of its new name's, which this task has put there
     }
 
+    /// The names of a directory in memory.
+    pub fn children(&self, dir: DirId) -> Vec<Entry> {
+        self.children.lists.entries(dir)
+    }
+
+    /// Who lists a directory by its dentries comes to this one: it is counted under its `d_lock`, before 6.6 also its parent's, and given
+    /// back at the next (`scan_positives`, `offset_find_next`).
+    pub async fn count_child<M: Machine>(&self, m: &M, dir: DirId, child: Entry, locks_parent: bool) {
+        if locks_parent {
+            self.directories.change_children(m, &dentry(dir), || ()).await;
+        }
+        let (is_file, child) = whose(child);
+        let dentries = if is_file { &self.dentries } else { &self.directories };
+        dentries.change_children(m, &child, || ()).await;
+        dentries.count(m, &child).await;
+    }
+
     /// `__dentry_kill`, and the reference that a child has of its parent.
     pub async fn dentry_kill<M: Machine>(&self, m: &M, dir: DirId) {
         self.directories.change_children(m, &dentry(dir), || ()).await;

@@ -68,6 +68,7 @@ pub struct Tmpfs {
     offsets: Offsets,
     directory_lines: u32,
     counts_versions: bool,
+    counts_listed: bool,
     directories: RefCell<Vec<Directory>>,
     free_directories: RefCell<Vec<DirId>>,
     files: RefCell<Vec<Inode>>,
@@ -85,6 +86,7 @@ impl Tmpfs {
             offsets: Offsets::new(costs)?,
             directory_lines: costs.number("tmpfs_dir_inode.struct")? as u32,
             counts_versions: costs.rules().tmpfs_i_version,
+            counts_listed: costs.rules().tmpfs_counts_listed,
             directories: RefCell::default(),
             free_directories: RefCell::default(),
             files: RefCell::default(),
@@ -353,6 +355,12 @@ impl<M: Machine> FileOperations<M> for Tmpfs {
 
     async fn iterate(&self, m: &M, dir: DirId, _: u32, time: Time) {
         m.touch(self.directory(dir).line, Access::Read);
-        m.run(Account::System, time).await;
+        let (calls, each) = (&self.sb.calls, self.sb.calls.readdir_name());
+        let children = if self.counts_listed { calls.children(dir) } else { Vec::new() };
+        m.run(Account::System, time.saturating_sub(each * children.len() as Time)).await;
+        for child in children {
+            m.run(Account::System, each).await;
+            calls.count_child(m, dir, child, !self.offsets.are_given()).await;
+        }
     }
 }

@@ -66,6 +66,11 @@ impl Offsets {
         })
     }
 
+    /// Whether names have any.
+    pub fn are_given(&self) -> bool {
+        self.rule != DirectoryOffsets::None
+    }
+
     /// `simple_offset_add`.
     pub fn add<M: Machine>(&self, m: &M, dir: DirId, name: Entry) {
         if self.rule == DirectoryOffsets::None {

@@ -26,12 +26,14 @@ use crate::kernel::xfs::{Inactivation, StatfsInodegc, UnlinkedList};
 use crate::waist::{ClassId, CpuId, LineId, LockId, Time};
 use crate::waist::{Host, Machine, Placement, SpawnKind};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Names and roles of an inode's locks.
 const INODE_CLASSES: [(&str, &str); 3] =
     [("xfs.IOLOCK", "xfs.iolock"), ("xfs.ILOCK (file)", "xfs.ilock"), ("xfs.i_flags_lock", "xfs.i_flags_lock")];
 /// The same for a directory's.
+const DIRECTORY_BLOCK: &str = "xfs.directory block";
 const DIRECTORY_CLASSES: [(&str, &str); 3] = [
     ("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
     ("xfs.ILOCK (directory)", "xfs.ilock"),
@@ -153,6 +155,8 @@ pub struct Xfs {
     pub(super) buffers: BufferHash,
     groups: Vec<AllocationGroup>,
     directories: RefCell<Vec<XfsDirectory>>,
+    /// Data blocks of directories behind the first, which only listings tell apart.
+    further_blocks: RefCell<BTreeMap<(DirId, u32), LockId>>,
     free_directories: RefCell<Vec<DirId>>,
     /// `m_agirotor`, of which each new directory takes the next value.
     pub(super) rotor: LineId,
@@ -228,6 +232,7 @@ impl Xfs {
             buffers,
             groups: AllocationGroup::all(m, geometry, classes, footprints.buffer, costs)?,
             directories: RefCell::default(),
+            further_blocks: RefCell::default(),
             free_directories: RefCell::default(),
             rotor: m.new_line(1),
             footprints,
@@ -271,6 +276,15 @@ impl Xfs {
 
     pub(super) fn directory(&self, dir: DirId) -> XfsDirectory {
         self.directories.borrow()[dir as usize]
+    }
+
+    /// `b_sema` of a data block of a directory, by its place among them.
+    pub(super) fn data_block<M: Machine>(&self, m: &M, dir: DirId, place: u32) -> LockId {
+        if place == 0 {
+            return self.directory(dir).data.lock;
+        }
+        let new = || m.new_lock(m.class(DIRECTORY_BLOCK, "xfs.buffer"));
+        *self.further_blocks.borrow_mut().entry((dir, place)).or_insert_with(new)
     }
 
     pub(super) fn group_number(&self, ino: u64) -> usize {
@@ -322,7 +336,7 @@ impl Xfs {
 
     /// Buffers for the blocks of a directory: those that another has left, or new ones.
     fn directory_blocks<M: Machine>(&self, m: &M, left: Option<DirId>) -> [Buffer; 4] {
-        let (f, class) = (&self.footprints, m.class("xfs.directory block", "xfs.buffer"));
+        let (f, class) = (&self.footprints, m.class(DIRECTORY_BLOCK, "xfs.buffer"));
         let Some(left) = left.map(|left| self.directory(left)) else {
             let new = |lines| Buffer::new(m, class, lines, Place::default());
             return [f.buffer, f.dir_leaf, f.dir_free, f.dir_data].map(new);

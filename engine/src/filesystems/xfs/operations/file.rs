@@ -7,7 +7,7 @@ use crate::filesystems::times::Timed;
 use crate::filesystems::vfs::SuperOperations;
 use crate::filesystems::{initial_files, Attribute, DirId, File, Io, LaidOut, NoSpace};
 use crate::waist::Machine;
-use crate::waist::{Access, Account, Side, Time};
+use crate::waist::{Side, Time};
 use crate::writeback::Flushed;
 
 impl<M: Machine> SuperOperations<M> for Xfs {
@@ -135,12 +135,7 @@ impl<M: Machine> FileOperations<M> for Xfs {
         self.layout.borrow().dir(self.directory(dir).id).names()
     }
 
-    /// `xfs_readdir`.
-    async fn iterate(&self, m: &M, dir: DirId, _: u32, time: Time) {
-        let d = self.directory(dir);
-        m.lock(d.ilock, Side::Read).await;
-        m.touch(d.line, Access::Read);
-        m.run(Account::System, time).await;
-        m.unlock(d.ilock, Side::Read).await;
+    async fn iterate(&self, m: &M, dir: DirId, names: u32, time: Time) {
+        self.list_names(m, dir, names, time).await;
     }
 }

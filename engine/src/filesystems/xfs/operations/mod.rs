@@ -13,6 +13,7 @@ pub mod inodegc;
 mod links;
 mod names;
 pub mod preallocate;
+mod readdir;
 pub mod release;
 mod transactions;
 pub mod walk;
