@@ -285,6 +285,11 @@ impl Calls {
         self.with_folio(m, file, self.costs.overwrite + self.costs.overwrite_page * pages(bytes)).await;
     }
 
+    /// A filesystem charges this of each write over cached pages by itself.
+    pub fn overwrite_apart(&mut self, time: Time) {
+        self.costs.overwrite = self.costs.overwrite.saturating_sub(time);
+    }
+
     /// A write at the end of a file of this size. The first new page takes `first`; what still fits the last page is written over it.
     pub async fn append<M: Machine>(&self, m: &M, file: &File, first: Time, size: u64, bytes: u32) {
         m.moved(u64::from(bytes));

@@ -63,6 +63,12 @@ impl SuperBlock {
         })
     }
 
+    /// The same one of a filesystem that charges this of each write over cached pages by itself.
+    pub fn overwriting_apart(mut self, time: Time) -> Self {
+        self.calls.overwrite_apart(time);
+        self
+    }
+
     /// Gives back inodes that nobody uses, each with what all filesystems take and what this one does.
     pub fn shrinker(&self, costs: &Costs<'_>, hashed: bool, held: Vec<Held>) -> Result<Shrinker, String> {
         let all = self.inodes.held(hashed).into_iter().chain(held).collect();

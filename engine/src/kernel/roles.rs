@@ -1,7 +1,7 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 45] = [
+pub const ROLES: [(&str, &str); 46] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
@@ -43,6 +43,7 @@ pub const ROLES: [(&str, &str); 45] = [
     ("btrfs.log_csum_range", "ranges of the log whose checksums are being written"),
     ("btrfs.delayed_refs", "a transaction's delayed references"),
     ("btrfs.space_info", "room that is reserved"),
+    ("btrfs.delalloc_lock", "a subvolume's inodes with dirty pages"),
     ("btrfs.delayed_ref_head", "a block's delayed references"),
     ("btrfs.free_space_lock", "the free space of a block group"),
     ("lock", "what a lock cycle takes"),

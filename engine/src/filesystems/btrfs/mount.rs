@@ -12,6 +12,7 @@ use super::open_inodes::OpenInodes;
 use super::operations::walk::Walked;
 use super::operations::OperationCosts;
 use super::root::{self, Root};
+use super::space::delalloc::{Delalloc, WasDirty};
 use super::space::delayed_refs::DelayedRefs;
 use super::space::extents::Extents;
 use super::space::laid_out::SpaceTrees;
@@ -107,6 +108,7 @@ pub struct Btrfs {
     pub(super) direct: Direct,
     pub(super) reclaim: Reclaim,
     pub(super) commits: Commits,
+    pub(super) delalloc: Delalloc,
     pub(super) transaction: Transaction,
     pub(super) delayed: RefCell<DelayedRoot>,
     pub(super) delayed_line: LineId,
@@ -148,7 +150,9 @@ impl Btrfs {
         let refs = Rc::new(DelayedRefs::new(m, space, costs)?);
         let (referenced, fleeting) = (root::Space::Referenced(refs.clone()), root::Space::Fleeting(refs.clone()));
         let transaction = Transaction::new(m, before, costs)?;
-        let operations = OperationCosts::new(costs)?.without(&transaction);
+        let delalloc = Delalloc::new(m, costs)?;
+        let operations = OperationCosts::new(costs)?.without(&transaction, &delalloc);
+        let overwritten = delalloc.time(&transaction.reservations, WasDirty { range: true, others: false });
         let fs = Self {
             fs_root: Root::new(m, "fs", tree, referenced, rules, costs)?,
             log: LogTree::new(m, rules, fleeting, disk.device, costs)?,
@@ -158,6 +162,7 @@ impl Btrfs {
             reclaim: Reclaim::new(costs.rules().reserving),
             commits: Commits::new(costs)?,
             fsync: Fsync::new(costs)?,
+            delalloc,
             transaction,
             delayed: RefCell::default(),
             delayed_line: m.new_line(count("btrfs_delayed.root")?),
@@ -168,7 +173,7 @@ impl Btrfs {
             nocow_check: costs.rules().nocow_check,
             costs: operations,
             walked: Walked::default(),
-            sb: SuperBlock::new(m, "btrfs", costs)?,
+            sb: SuperBlock::new(m, "btrfs", costs)?.overwriting_apart(overwritten),
             open_inodes: OpenInodes::new(m, costs)?,
             objectid_mutex: m.new_lock(m.class("btrfs.objectid_mutex", "btrfs.objectid_mutex")),
             objectid: m.new_line(1),

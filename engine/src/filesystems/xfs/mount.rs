@@ -33,7 +33,6 @@ use std::rc::Rc;
 const INODE_CLASSES: [(&str, &str); 3] =
     [("xfs.IOLOCK", "xfs.iolock"), ("xfs.ILOCK (file)", "xfs.ilock"), ("xfs.i_flags_lock", "xfs.i_flags_lock")];
 /// The same for a directory's.
-const DIRECTORY_BLOCK: &str = "xfs.directory block";
 const DIRECTORY_CLASSES: [(&str, &str); 3] = [
     ("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
     ("xfs.ILOCK (directory)", "xfs.ilock"),
@@ -283,7 +282,7 @@ impl Xfs {
         if place == 0 {
             return self.directory(dir).data.lock;
         }
-        let new = || m.new_lock(m.class(DIRECTORY_BLOCK, "xfs.buffer"));
+        let new = || m.new_lock(m.class("xfs.directory block", "xfs.buffer"));
         *self.further_blocks.borrow_mut().entry((dir, place)).or_insert_with(new)
     }
 
@@ -336,7 +335,7 @@ impl Xfs {
 
     /// Buffers for the blocks of a directory: those that another has left, or new ones.
     fn directory_blocks<M: Machine>(&self, m: &M, left: Option<DirId>) -> [Buffer; 4] {
-        let (f, class) = (&self.footprints, m.class(DIRECTORY_BLOCK, "xfs.buffer"));
+        let (f, class) = (&self.footprints, m.class("xfs.directory block", "xfs.buffer"));
         let Some(left) = left.map(|left| self.directory(left)) else {
             let new = |lines| Buffer::new(m, class, lines, Place::default());
             return [f.buffer, f.dir_leaf, f.dir_free, f.dir_data].map(new);

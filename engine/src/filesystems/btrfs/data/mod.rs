@@ -8,6 +8,7 @@ mod pages;
 
 pub use extent::{Extent, Placed, Replaced};
 
+use super::space::delalloc::WasDirty;
 use super::tree::items;
 use super::tree::key::Item;
 use crate::filesystems::page_cache::PageCache;
@@ -263,6 +264,15 @@ impl FileData {
         }
         self.dirty.insert(first, end);
         self.dirty_pages += end - first;
+    }
+
+    /// Which pages wait to be written, of a range and besides.
+    pub fn was_dirty(&self, offset: u64, bytes: u64) -> WasDirty {
+        let page = u64::from(BLOCK);
+        let (first, end) = (offset / page, (offset + bytes).div_ceil(page));
+        let overlaps = self.dirty.range(..end).rev().take_while(|(_, &other_end)| other_end > first);
+        let inside: u64 = overlaps.map(|(&other, &other_end)| other_end.min(end) - other.max(first)).sum();
+        WasDirty { range: inside > 0, others: self.dirty_pages > inside }
     }
 
     /// Pages that wait to be written.

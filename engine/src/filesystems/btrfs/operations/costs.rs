@@ -1,5 +1,6 @@
 //! Times of the operations, each by the steps of the traced calls that it is the sum of.
 
+use super::super::space::delalloc::{Delalloc, WasDirty};
 use super::super::space::reservations::Reservations;
 use super::super::transaction::Transaction;
 use crate::cost_table;
@@ -111,7 +112,7 @@ impl OperationCosts {
     }
 
     /// Takes what reservations and the start of a handle are charged for out of the traced steps that they are part of.
-    pub(in crate::filesystems::btrfs) fn without(mut self, transaction: &Transaction) -> Self {
+    pub(in crate::filesystems::btrfs) fn without(mut self, transaction: &Transaction, delalloc: &Delalloc) -> Self {
         let Reservations { reserve_time, release_time, .. } = transaction.reservations;
         let join_time = transaction.join_time;
         let (create, unlink) = (&mut self.create, &mut self.unlink);
@@ -121,6 +122,8 @@ impl OperationCosts {
         for step in [&mut create.tail, &mut unlink.delayed_index, &mut unlink.tail, &mut unlink.exit] {
             *step = step.saturating_sub(release_time);
         }
+        let first_page = delalloc.time(&transaction.reservations, WasDirty { range: false, others: false });
+        self.write.write = self.write.write.saturating_sub(first_page);
         let node = &mut self.delayed.run_node; // its handle, and its items' room
         *node = node.saturating_sub(2 * release_time + join_time);
         self

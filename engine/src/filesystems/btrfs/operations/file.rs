@@ -48,11 +48,14 @@ impl<M: Machine> FileOperations<M> for Btrfs {
     async fn write_begin(&self, m: &M, file: &File, _: u32, _: bool) -> u64 {
         self.reclaim_if_needed(m); // btrfs_delalloc_reserve_metadata
         self.wait_for_room(m).await;
+        self.delalloc.reserve(m, &self.transaction.reservations).await;
         self.data(file.inode).size()
     }
 
     async fn write_end(&self, m: &M, file: &File, offset: u64, bytes: u32) {
         self.get_pages(m, file.inode, (offset, bytes)).await;
+        let was = self.data(file.inode).was_dirty(offset, u64::from(bytes));
+        self.delalloc.dirty(m, &self.transaction.reservations, was).await;
         self.data(file.inode).write(offset, u64::from(bytes), self.transid());
         self.dirtied(m, file.inode).await;
     }

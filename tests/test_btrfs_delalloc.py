@@ -1,0 +1,45 @@
+"""Room that buffered writes of btrfs reserve before they copy, and the list of inodes with dirty pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine import run_scenario, the_lock
+from simfs.results.run_result import RunResult
+
+
+def written(tmp_path: Path, operations: str, *, tasks: int = 1, files: int = 4) -> RunResult:
+    text = (
+        "simfs: 1\nname: write\ntitle: write\n"
+        "machine: {profile: server-24, cpus: 4, costs: {step_cv: 0}}\n"
+        "kernel: linux-6.12\n"
+        "filesystem: {kind: btrfs, size: 8 GiB}\n"
+        f"workload: {{kind: mix, tasks: {tasks}, directories: per-task, files: {files}, file_size: 4 KiB,\n"
+        f"  order: in-turn, operations: [{operations}]}}\n"
+    )
+    return run_scenario(tmp_path / "write.yaml", text, warmup_ns=1e6, duration_ns=3e6)
+
+
+@pytest.mark.parametrize(
+    ("operations", "room", "lists"),
+    [
+        # Its only dirty page again: data and metadata are reserved, and the old ones given back; the inode leaves the list and comes back.
+        ("{op: overwrite, on: first}", 4, 2),
+        # A new page of an inode that has dirty ones.
+        ("{op: append, on: first}", 2, 0),
+    ],
+)
+def test_a_buffered_write_reserves_room_and_gives_back_what_dirty_pages_had(
+    tmp_path: Path, operations: str, room: int, lists: int
+) -> None:
+    result = written(tmp_path, operations)
+    counts = {lock.name: lock.acquired / result.operations for lock in result.locks}
+    assert counts["btrfs.space_info"] == pytest.approx(room, rel=0.02)
+    assert counts.get("btrfs.delalloc_lock", 0) == pytest.approx(lists, abs=0.02)
+
+
+def test_writers_of_their_own_files_meet_at_the_room(tmp_path: Path) -> None:
+    result = written(tmp_path, "{op: overwrite, on: first}", tasks=2)
+    assert the_lock(result, "btrfs.space_info").line_transfers > result.operations
