@@ -25,7 +25,8 @@ def written(tmp_path: Path, operations: str, *, tasks: int = 1, files: int = 4) 
 @pytest.mark.parametrize(
     ("operations", "room", "lists"),
     [
-        # Its only dirty page again: data and metadata are reserved, and the old ones given back; the inode leaves the list and comes back.
+        # Its only dirty page again: data and metadata are reserved, and the old ones given back; the inode
+        # leaves the list and comes back.
         ("{op: overwrite, on: first}", 4, 2),
         # A new page of an inode that has dirty ones.
         ("{op: append, on: first}", 2, 0),

@@ -1,4 +1,4 @@
-"""The program that was measured for the data set guest-operations: it builds here, and has the loops of the scenario."""
+"""The program measured for the data set guest-operations: it builds here, and has the loops of the scenario."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_each_variant_of_the_scenario_is_a_loop_of_the_program(program: Path) ->
 
 @needs_compiler
 def test_a_loop_prints_its_rate_in_each_window(program: Path, tmp_path: Path) -> None:
-    command = [program, "rename", "2", "shared", tmp_path, "100", "3"]
+    command = [str(program), "rename", "2", "shared", str(tmp_path), "100", "3"]
     line = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     loop, tasks, directories, *rates = line.strip().split(",")
     assert (loop, tasks, directories) == ("rename", "2", "shared")

@@ -10,7 +10,9 @@ from engine import rate, run_scenario, the_lock
 from simfs.results.run_result import RunResult
 
 
-def listed(tmp_path: Path, filesystem: str, *, kernel: str = "linux-6.12", names: int = 30, **workload: str) -> RunResult:
+def listed(
+    tmp_path: Path, filesystem: str, *, kernel: str = "linux-6.12", names: int = 30, **workload: str
+) -> RunResult:
     keys = "".join(f", {key}: {value}" for key, value in workload.items())
     text = (
         "simfs: 1\nname: list\ntitle: list\n"
@@ -41,11 +43,13 @@ def test_a_directory_with_more_blocks_locks_each(tmp_path: Path) -> None:
     assert the_lock(result, "xfs.directory block").acquired / result.operations == pytest.approx(4, abs=0.1)
 
 
-@pytest.mark.parametrize(("kernel", "loses"), [("linux-5.3", False), ("linux-5.4", True), ("linux-6.6", True)])
+@pytest.mark.parametrize(
+    ("kernel", "loses"), [("linux-5.3", False), ("linux-5.4", True), ("linux-6.6", True)]
+)
 def test_two_who_list_the_same_names_of_tmpfs_take_them_from_each_other_since_5_4(
     tmp_path: Path, kernel: str, loses: bool
 ) -> None:
-    """The shared directory has the names of both: without a loss 0.65 of the listings, as some of their time is not for names."""
+    """The shared directory has the names of both: without a loss that is 0.65 of the listings."""
     apart, together = (
         rate(listed(tmp_path, "tmpfs", kernel=kernel, directories=kind)) for kind in ("per-task", "shared")
     )
