@@ -145,8 +145,14 @@ def test_when_the_scheduler_is_killed_what_has_ended_is_kept(home: Path, tmp_pat
     assert files(tmp_path) == files(home)
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody comes late here."""
+    monkeypatch.setattr("simfs.experiments.dask_cluster.PATIENCE_S", 1.0)
+
+
 @pytest.mark.slow
-def test_a_scheduler_that_is_not_there_is_told_soon(tmp_path: Path) -> None:
+def test_a_scheduler_that_is_not_there_is_told_soon(tmp_path: Path, impatient: None) -> None:
     begin = time.monotonic()
     options = ["--executor", f"dask://127.0.0.1:{free_port()}", "--out", str(tmp_path / "out")]
     answer = RUNNER.invoke(app, [*SWEEP, *options])
@@ -157,7 +163,7 @@ def test_a_scheduler_that_is_not_there_is_told_soon(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_cluster_without_workers_is_told_soon(tmp_path: Path) -> None:
+def test_a_cluster_without_workers_is_told_soon(tmp_path: Path, impatient: None) -> None:
     with cluster(workers=0) as dask:
         begin = time.monotonic()
         answer = RUNNER.invoke(app, [*SWEEP, "--executor", dask.address, "--out", str(tmp_path / "out")])

@@ -14,10 +14,10 @@ from simfs.cli import app
 RUNNER = CliRunner()
 
 SMALL = {
-    "lock-cycle": ["sweep.workload.tasks=[3, 6]", "measure.duration=2 ms"],
+    "lock-cycle": ["sweep.workload.tasks=[3, 6]", "measure.duration=1 ms"],
     "compile-24": [
         "workload.tasks=3",
-        "workload.user_cpu=200 us",
+        "workload.user_cpu=100 us",
         "measure.duration=5 ms",
         "measure.warmup=1 ms",
         "measure.replications=2",
@@ -41,6 +41,7 @@ def manifest(found: dict[str, bytes]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 @pytest.mark.parametrize("name", SMALL)
 def test_both_machines_give_the_same_results_to_the_byte(name: str, tmp_path: Path) -> None:
     native, simpy = files(name, "native", tmp_path / "native"), files(name, "simpy", tmp_path / "simpy")

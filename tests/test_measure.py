@@ -296,7 +296,8 @@ def test_doctor_refuses_what_is_no_machine(tmp_path: Path) -> None:
 
 @LINUX
 @pytest.mark.slow
-def test_a_quick_measurement_from_end_to_end(tmp_path: Path) -> None:
+def test_a_quick_measurement_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simfs.measuring.measured.QUICK_SECONDS", 1.0)
     out = tmp_path / "mine.yaml"
     asked = ["measure", "--quick", "-o", str(out), "--format", "json"]
     if kind_at(tmp_path) in ("ext4", "xfs", "btrfs", "tmpfs"):

@@ -59,7 +59,7 @@ def test_a_notebook_is_its_script(script: Path) -> None:
     assert sources(script.with_suffix(".ipynb")) == sources(script)
 
 
-LESS = '"sweep.workload.tasks=[1, 8, 24]", "measure={duration: 200 ms, warmup: 40 ms, replications: 5}"'
+LESS = '"sweep.workload.tasks=[1, 8, 24]", "measure={duration: 60 ms, warmup: 20 ms, replications: 5}"'
 SHORT = '"measure={duration: 4 ms, warmup: 8 ms, replications: 1}"'
 FEWER = {
     "compile_24": {

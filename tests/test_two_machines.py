@@ -174,9 +174,10 @@ def _few(specs: list[Spec]) -> list[Spec]:
         params = workload["params"]
         for key, most in {
             "initial_files": 2_000,
-            "files": 20,
-            "subdirectories": 20,
-            "size": 32 << 20,
+            "files": 8,
+            "subdirectories": 4,
+            "size": 8 << 20,
+            "file_bytes": 256 << 10,
         }.items():
             if isinstance(params.get(key), int | float):  # fio's files are a word
                 params = params | {key: min(params[key], most)}

@@ -51,7 +51,7 @@ def test_who_wants_a_cluster_under_write_waits_for_the_device(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_both_machines_write_in_place_the_same(tmp_path: Path) -> None:
-    create = "{kind: create, tasks: 200, directories: per-task}"
+    create = "{kind: create, tasks: 100, directories: per-task}"
     spec = spec_of(tmp_path, "10 MiB", 2, create) | {"warmup_ns": 0}
     spec["filesystem"]["costs"]["cil_limit_mib"] = 0.02
     names = {lock.name for lock in simulate_whole(spec).locks if lock.holder_device_ns > 0}

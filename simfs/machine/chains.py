@@ -120,13 +120,15 @@ class Chains:
             return
         span, self._since = time - self._since, time
         ways: dict[Lock, Way] = {}
-        for task in self.machine.living():
+        waited_for: set[Lock] = set()
+        for task in sorted(self.machine.waiting, key=lambda task: task.number):
             for lock, _, side in task.waits:
                 way = self._in_the_way(lock, ways)
                 first = Link(lock.lock_class.name, side_of(lock, side), way.holder)
                 chain = (first, *way.links)
                 self.waits[Waiter(task.site, chain, way.reason.value, way.function)] += span
-        for lock in {lock for task in self.machine.living() for lock, *_ in task.waits}:
+                waited_for.add(lock)
+        for lock in waited_for:
             self.holders[_holder(lock, ways[lock])] += span
 
     def of_class(self, lock_class: LockClass) -> Time:

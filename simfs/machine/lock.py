@@ -214,9 +214,12 @@ class Lock:
         self._contended = True
         statistics.begin_wait(since)
         task.waits.append((self, since, side))
+        machine.waiting.add(task)
         machine.note("wait", task, self)
         slept = yield from waiting
         task.waits.pop()
+        if not task.waits:
+            machine.waiting.remove(task)
         wait = machine.now - max(since, machine.window_start)
         statistics.end_wait(machine.now, wait, statistics.at(task.site, task.kind), slept=slept, held=held)
         return slept

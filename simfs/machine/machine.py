@@ -62,6 +62,8 @@ class Machine:
         """The caches, where the machine says what they are."""
         self.tasks: list[Task] = []
         self._free_tasks: deque[int] = deque()
+        self.waiting: set[Task] = set()
+        """Those who wait for a lock."""
         self.locks: list[Lock] = []
         self._free_locks: dict[LockClass, list[Lock]] = {}
         self.lines: list[Line] = []
@@ -383,7 +385,7 @@ class Machine:
                 self.broken(ADD_UP, f"{lock_class.name}: chains {chains} ps, waits {integral} ps")
 
     def _open_waits(self, lock_class: LockClass, window: Time) -> Iterator[Time]:
-        for task in self.living():
+        for task in self.waiting:
             for lock, since, _ in task.waits:
                 if lock.lock_class is lock_class:
                     yield self.now - max(since, window)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass, field, fields
-from enum import Enum
+from enum import StrEnum
 
 from simfs._engine import Histogram
 from simfs.machine.time import Time, to_ns
 
 
-class TaskKind(Enum):
+class TaskKind(StrEnum):
     """What sort of task it is."""
 
     LOAD = "load"

@@ -185,7 +185,7 @@ def programs(draw: st.DrawFn) -> GeneratedProgram:
     spec = lock_cycle(tasks=1) | {
         "seed": draw(st.integers(0, 2**32)),
         "warmup_ns": draw(times),
-        "duration_ns": 2e5,
+        "duration_ns": 1e5,
         "machine": machine,
         "kernel": kernel_spec(draw(kernels()), machine["cpus"]) | {"locks": locks},
         "workload": {"kind": "python", "tasks": draw(st.integers(1, 8)), "params": {}}

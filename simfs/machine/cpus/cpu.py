@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import Enum, StrEnum
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from simfs.machine.task import Task
 
 
-class Account(Enum):
+class Account(StrEnum):
     """The accounts into which every picosecond of a CPU goes."""
 
     USER = "user"

@@ -43,7 +43,7 @@ class Siblings:
 
     def stretch(self, task: Task) -> None:
         """Make what is left of the program's time as long as it takes beside the siblings of now."""
-        shared = self._is_shared(task.cpu)
+        shared = self._topology.has_siblings and self._is_shared(task.cpu)
         if task.stretched != shared:
             speed = self._topology.smt_speed
             factor = 1 / speed if shared else speed

@@ -43,7 +43,10 @@ class Topology:
 
     def transfer(self, a: int, b: int) -> Time:
         """Time to move one line between two CPUs: by the nearest level that they share."""
-        return next((price for share, price in self._levels if a // share == b // share), self._remote)
+        for share, price in self._levels:
+            if a // share == b // share:
+                return price
+        return self._remote
 
     def nearest(self, cpu: int, others: Collection[int]) -> int | None:
         """The CPU from which a line comes soonest: `cpu`, else the next below or above, whichever shares more with it.

@@ -77,6 +77,8 @@ class NewIdle:
         self._success: defaultdict[tuple[int, Domain], Success] = defaultdict(Success)
         """By CPU and domain."""
         self._costs: defaultdict[tuple[int, Domain], LookCost] = defaultdict(LookCost)
+        self._times: dict[tuple[int, Domain], Time] = {}
+        """How long looks take."""
 
     def begin(self, cpu: Cpu) -> None:
         """A CPU has nothing to run: it looks for a task, if somebody may wait and it idles longer than that takes."""
@@ -108,9 +110,13 @@ class NewIdle:
 
     def _time(self, cpu: Cpu, domain: Domain) -> Time:
         """How long it takes to go over all CPUs of a domain (`update_sd_lb_stats`)."""
+        if (known := self._times.get((cpu.number, domain))) is not None:
+            return known
         look = self._machine.kernel.look_cpu
         others = self._topology.group(cpu.number, domain[0])
-        return sum(look + LINES_A_CPU * self._topology.transfer(other, cpu.number) for other in others)
+        time = sum(look + LINES_A_CPU * self._topology.transfer(other, cpu.number) for other in others)
+        self._times[cpu.number, domain] = time
+        return time
 
     def _done(self, cpu: Cpu, domain: Domain, larger: list[Domain], spent: Time) -> None:
         """A CPU has seen all CPUs of a domain and takes a task from the busiest, if there is one."""

@@ -7,7 +7,7 @@ this CPU. Without groups all tasks are in the root's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from simfs.machine.sched.entity import Entity
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simfs.machine.task import Task
 
 
-class Level(Enum):
+class Level(StrEnum):
     """One of a CPU's run queues."""
 
     ROOT = "root"
