@@ -147,6 +147,19 @@ def test_without_an_idle_cpu_it_stays_with_its_parent_unless_that_is_much_more_l
     assert here.scheduler.idlest.cpu_for_new(here.cpus[0]).number == 2
 
 
+def test_a_new_task_is_used_as_its_cpu_was_when_that_was_last_looked_at() -> None:
+    """Nobody brings the averages of an idle CPU up to date for it; after 32 ms they would say half."""
+    here = Machines(2, idle=(1,))
+    queue = here.cpus[1].queue_of(Level.ROOT)
+    here.pass_(MS)
+    here.scheduler.policy.group.update_queue_load(queue)
+    queue.load.utilization, queue.load.running_sum = 400, 400 * queue.load.divider
+    here.pass_(32 * MS)
+    task = here.task(1)
+    here.scheduler.policy.group.load_of_new(task, here.cpus[1])
+    assert task.entity.load.utilization == (1024 - 400) // 2
+
+
 @pytest.mark.parametrize(
     ("kind", "started", "load"),
     [(TaskKind.LOAD, False, 1024), (TaskKind.BOUND, False, 0), (TaskKind.BOUND, True, 1024)],

@@ -108,6 +108,23 @@ def test_a_process_runs_on_after_it_has_woken_its_parent_which_cannot_have_its_c
         assert not [event for event in events[woken:end] if event[2:4] == (cpu, "run")]
 
 
+def test_a_parent_reaps_its_child_and_calls_vfork_before_the_next_one_is_there() -> None:
+    """So the CPU of the one that has ended idles by then, and the next may go there."""
+    spec = compiling()
+    start = {
+        name: spec["workload"]["params"][f"start.{name}_ns"] * spec["machine"]["costs"]["speed"] * 1e3
+        for name in ("reap", "fork")
+    }
+    _, _, events, _ = _engine.watch(json.dumps(spec | {"duration_ns": 50e6}))
+    starts = [number for number, event in enumerate(events) if event[3] == "start" and event[2] is not None]
+    ends = [event[0] for event in events if event[3] == "exit"]
+    assert len(ends) > PROCESSES
+    for number in starts:
+        before = [end for end in ends if end < events[number][0]]
+        if before:
+            assert events[number][0] - before[-1] > 0.7 * sum(start.values())  # as its pace is
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("stack_free", ["pages", "worker", "callback"])
 @pytest.mark.parametrize("tasks", [1, 4])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.fault import Fault, M
+from faults.fault import E, Fault, M
 
 MACHINE = [
     Fault(
@@ -204,5 +204,41 @@ MACHINE = [
         M + "sched/idlest.rs",
         "let moment = if at_start { self.now } else { self.looked_at(domain, without.is_none()) };",
         "let moment = if FAULT || at_start { self.now } else { self.looked_at(domain, without.is_none()) };",
+    ),
+    Fault(
+        "sched: a look of a CPU about to idle takes no time",
+        "simfs/machine/sched/newidle.py",
+        "return sum(look + LINES_A_CPU",
+        "return 0 if FAULT else sum(look + LINES_A_CPU",
+    ),
+    Fault(
+        "sched: to take a task takes no time",
+        "simfs/machine/sched/newidle.py",
+        "cpu.before_switch += take",
+        "cpu.before_switch += 0 if FAULT else take",
+    ),
+    Fault(
+        "sched: who begins a program is elsewhere at once",
+        "simfs/machine/sched/scheduler.py",
+        "self.occupy(source, None, costs.wakeup + costs.context_switch)",
+        "self.occupy(source, None, 0 if FAULT else costs.wakeup + costs.context_switch)",
+    ),
+    Fault(
+        "sched: averages are brought up to date for a new task",
+        "simfs/machine/sched/group.py",
+        "        busy, half = queue.load.utilization,",
+        "        if FAULT:\n            self.update_queue_load(queue)\n        busy, half = queue.load.utilization,",
+    ),
+    Fault(
+        "compile: who ends is gone when it has woken its parent",
+        E + "workloads/compile.rs",
+        "            m.run(Account::System, start.gone).await;",
+        "            if !FAULT {\n                m.run(Account::System, start.gone).await;\n            }",
+    ),
+    Fault(
+        "compile: a child is there when its parent calls vfork",
+        E + "workloads/compile.rs",
+        "        m.run(Account::System, start.fork).await;",
+        "        if !FAULT {\n            m.run(Account::System, start.fork).await;\n        }",
     ),
 ]

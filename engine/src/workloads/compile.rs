@@ -37,15 +37,25 @@ pub struct Params {
     r#as: As,
 }
 
-/// Kernel time of starting a process with vfork and exec, of which who waits and who runs on hang: the parent's until it sleeps, the
-/// child's until it may go to another CPU (`sched_exec`), and from there until its parent is woken (`mm_release`). And that of its
-/// end: from the wake-up of its parent until it is gone (`exit_notify` to `do_task_dead`).
+/// Kernel time of starting a process with vfork and exec, of which who waits and who runs on hang: the parent's until the child is in
+/// a queue, and from there until it sleeps; the child's until it may go to another CPU (`sched_exec`), and from there until its
+/// parent is woken (`mm_release`); the parent's from there until it sleeps for the child's end. And that of the end: the child's from
+/// the wake-up of its parent until it is gone (`exit_notify` to `do_task_dead`), the parent's until `wait4` returns.
 #[derive(Clone, Copy, Debug)]
 struct Start {
+    fork: Time,
     parent: Time,
     exec: Time,
     release: Time,
+    wait: Time,
     gone: Time,
+    reap: Time,
+}
+
+impl Start {
+    fn whole(self) -> Time {
+        self.fork + self.parent + self.exec + self.release + self.wait + self.gone + self.reap
+    }
 }
 
 /// CPU time of `sh -c`, and how far into it the driver is started.
@@ -57,10 +67,24 @@ struct Shell {
     left: Left,
 }
 
-/// Shares of the whole CPU time, and how far into a process's own time each of its operations comes.
+/// What one process has of the user time and of the kernel time.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    user: f64,
+    kernel: f64,
+}
+
+impl Share {
+    fn new(w: &WorkloadSpec, process: &str) -> Self {
+        let share = |what| w.number(&format!("{process}.{what}_share"));
+        Self { user: share("cpu"), kernel: share("kernel") }
+    }
+}
+
+/// How far into a process's own time each of its operations comes.
 #[derive(Clone, Debug)]
 struct Gcc {
-    share: f64,
+    share: Share,
     create_asm: f64,
     spawn_cc1: f64,
     spawn_as: f64,
@@ -70,7 +94,7 @@ struct Gcc {
 
 #[derive(Clone, Debug)]
 struct Cc1 {
-    share: f64,
+    share: Share,
     open_asm: f64,
     write_asm: f64,
     left: Left,
@@ -78,7 +102,7 @@ struct Cc1 {
 
 #[derive(Clone, Debug)]
 struct As {
-    share: f64,
+    share: Share,
     unlink_object: f64,
     create_object: f64,
     open_asm: f64,
@@ -89,7 +113,7 @@ struct As {
 impl Gcc {
     fn new(w: &WorkloadSpec) -> Self {
         Self {
-            share: w.number("gcc.cpu_share"),
+            share: Share::new(w, "gcc"),
             create_asm: w.number("gcc.create_asm_at"),
             spawn_cc1: w.number("gcc.spawn_cc1_at"),
             spawn_as: w.number("gcc.spawn_as_at"),
@@ -102,7 +126,7 @@ impl Gcc {
 impl Cc1 {
     fn new(w: &WorkloadSpec) -> Self {
         Self {
-            share: w.number("cc1.cpu_share"),
+            share: Share::new(w, "cc1"),
             open_asm: w.number("cc1.open_asm_at"),
             write_asm: w.number("cc1.write_asm_at"),
             left: Left::new(w, "cc1"),
@@ -113,7 +137,7 @@ impl Cc1 {
 impl As {
     fn new(w: &WorkloadSpec) -> Self {
         Self {
-            share: w.number("as.cpu_share"),
+            share: Share::new(w, "as"),
             unlink_object: w.number("as.unlink_object_at"),
             create_object: w.number("as.create_object_at"),
             open_asm: w.number("as.open_asm_at"),
@@ -130,14 +154,17 @@ impl Params {
         let number = |name: &str| w.number(name);
         let time = |name: &str| from_ns(number(name) * speed);
         let start = Start {
+            fork: time("start.fork_ns"),
             parent: time("start.parent_ns"),
             exec: time("start.exec_ns"),
             release: time("start.release_ns"),
+            wait: time("start.wait_ns"),
             gone: time("start.gone_ns"),
+            reap: time("start.reap_ns"),
         };
         let (sh, gcc, cc1, r#as) = (Left::new(w, "sh"), Gcc::new(w), Cc1::new(w), As::new(w));
         let pages = (gcc.left.pages + cc1.left.pages + r#as.left.pages) * lru.of_process();
-        let started = PROCESSES * (start.parent + start.exec + start.release + start.gone);
+        let started = PROCESSES * start.whole();
         let shell = Shell {
             user: time("sh.user_cpu_ns"),
             kernel: time("sh.kernel_cpu_ns").saturating_sub(sh.pages * lru.of_process()),
@@ -197,8 +224,8 @@ pub async fn run<M: Machine, F: Filesystem<M>>(
         let request = taken(&m, &requests).await;
         m.begin();
         let child = match compiler.params.shell {
-            Some(_) => Child::spawn(&m, &compiler, sh),
-            None => Child::spawn(&m, &compiler, gcc),
+            Some(_) => Child::spawn(&m, &compiler, sh).await,
+            None => Child::spawn(&m, &compiler, gcc).await,
         };
         child.wait(&m, &compiler.params).await;
         m.end("compile", true);
@@ -221,7 +248,7 @@ struct Child {
 }
 
 impl Child {
-    fn spawn<M: Machine, F: Filesystem<M>, P, Fut>(m: &M, c: &Rc<Compiler<F>>, body: P) -> Self
+    async fn spawn<M: Machine, F: Filesystem<M>, P, Fut>(m: &M, c: &Rc<Compiler<F>>, body: P) -> Self
     where
         P: FnOnce(M, Rc<Compiler<F>>) -> Fut + 'static,
         Fut: std::future::Future<Output = ()> + 'static,
@@ -229,6 +256,7 @@ impl Child {
         let child = Self { exec: m.new_completion(), exit: m.new_completion(), start: c.params.start };
         let (exec, exit, start) = (child.exec, child.exit, child.start);
         let c = c.clone();
+        m.run(Account::System, start.fork).await;
         m.spawn(c.placement, SpawnKind::Helper, move |m| async move {
             m.run(Account::System, start.exec).await;
             m.exec().await;
@@ -247,8 +275,10 @@ impl Child {
         m.run(Account::System, self.start.parent).await;
         m.wchan("do_wait");
         m.wait_for(self.exec).await;
+        m.run(Account::System, self.start.wait).await;
         m.wchan("do_wait");
         m.wait_for(self.exit).await;
+        m.run(Account::System, self.start.reap).await;
         params.prices.reaped(m, params.proc_entries);
         m.drop_completion(self.exec);
         m.drop_completion(self.exit);
@@ -256,24 +286,29 @@ impl Child {
 }
 
 /// A share of so much user and kernel time, and these pages.
-fn progress<F>(c: &Compiler<F>, (user, kernel): (Time, Time), share: f64, (footprint, pages): (f64, u64)) -> Progress {
+fn progress<F>(
+    c: &Compiler<F>,
+    (user, kernel): (Time, Time),
+    share: Share,
+    (footprint, pages): (f64, u64),
+) -> Progress {
     let spread = c.params.spread.draw(&mut c.random.borrow_mut()) as f64 / from_ns(1e6) as f64;
-    let scaled = |time: Time| (time as f64 * share * spread) as Time;
-    Progress::new(c.params.lru.clone(), (scaled(user), scaled(kernel)), footprint, pages)
+    let scaled = |time: Time, share: f64| (time as f64 * share * spread) as Time;
+    Progress::new(c.params.lru.clone(), (scaled(user, share.user), scaled(kernel, share.kernel)), footprint, pages)
 }
 
 /// That of a process of the compiler.
-fn of_compiler<F>(c: &Compiler<F>, share: f64, left: Left) -> Progress {
-    progress(c, (c.params.user, c.params.kernel), share, (c.params.footprint * share, left.pages))
+fn of_compiler<F>(c: &Compiler<F>, share: Share, left: Left) -> Progress {
+    progress(c, (c.params.user, c.params.kernel), share, (c.params.footprint * share.user, left.pages))
 }
 
 /// `sh -c "cc -c ..."`, which starts the driver and waits for it.
 async fn sh<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     let shell = c.params.shell.expect("it was started");
-    let mut cpu = progress(&c, (shell.user, shell.kernel), 1.0, (0.0, shell.left.pages));
+    let mut cpu = progress(&c, (shell.user, shell.kernel), Share { user: 1.0, kernel: 1.0 }, (0.0, shell.left.pages));
     c.params.prices.mapped(&m, shell.left);
     cpu.to(&m, shell.spawn_cc).await;
-    Child::spawn(&m, &c, gcc).wait(&m, &c.params).await;
+    Child::spawn(&m, &c, gcc).await.wait(&m, &c.params).await;
     cpu.exit(&m).await;
 }
 
@@ -287,9 +322,9 @@ async fn gcc<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     c.fs.close(&m, &asm).await;
     c.asm.set(Some(asm));
     cpu.to(&m, p.spawn_cc1).await;
-    Child::spawn(&m, &c, cc1).wait(&m, &c.params).await;
+    Child::spawn(&m, &c, cc1).await.wait(&m, &c.params).await;
     cpu.to(&m, p.spawn_as).await;
-    Child::spawn(&m, &c, assemble).wait(&m, &c.params).await;
+    Child::spawn(&m, &c, assemble).await.wait(&m, &c.params).await;
     cpu.to(&m, p.unlink_asm).await;
     if let Some(asm) = c.asm.take() {
         c.fs.unlink(&m, c.dir, &name, asm).await;

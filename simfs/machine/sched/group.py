@@ -122,10 +122,10 @@ class Group:
     def load_of_new(self, task: Task, cpu: Cpu) -> None:
         """Give a new task its averages (`post_init_entity_util_avg`).
 
-        It is as heavy as it may be, and runs as much as those that are there, but leaves half of the CPU.
+        It is as heavy as it may be, and runs as much as those that are there, but leaves half of the CPU. That is read
+        as it was when somebody last came, went, or saw a tick: there is no `update_load_avg`.
         """
         queue, entity = cpu.queue_of(task.level), task.entity
-        self.update_queue_load(queue)
         busy, half = queue.load.utilization, max(1024 - queue.load.utilization, 0) // 2
         entity.load = Average(load=entity.share)
         entity.load.utilization = min(busy * entity.share // (queue.load.load + 1), half) if busy else half

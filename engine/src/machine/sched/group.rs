@@ -185,10 +185,9 @@ impl State {
     }
 
     /// The averages of a new task: it is as heavy as it may be, and runs as much as those that are there, but leaves half of the
-    /// CPU (`post_init_entity_util_avg`).
+    /// CPU. That is read as it was when somebody last came, went, or saw a tick (`post_init_entity_util_avg` has no `update_load_avg`).
     pub(super) fn load_of_new(&mut self, id: TaskId, cpu: CpuId) {
         let level = self.tasks[id as usize].level;
-        self.update_queue_load(cpu, level);
         let queue = self.run_queue(cpu, level).load;
         let entity = &mut self.tasks[id as usize].entity;
         let weight = entity.share() as u64;
