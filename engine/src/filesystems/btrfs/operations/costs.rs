@@ -121,6 +121,7 @@ impl OperationCosts {
         for step in [&mut create.tail, &mut unlink.delayed_index, &mut unlink.tail, &mut unlink.exit] {
             *step = step.saturating_sub(release_time);
         }
+        self.write.write = self.write.write.saturating_sub(transaction.reservations.delalloc_time());
         let node = &mut self.delayed.run_node; // its handle, and its items' room
         *node = node.saturating_sub(2 * release_time + join_time);
         self

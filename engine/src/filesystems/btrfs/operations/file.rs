@@ -46,7 +46,8 @@ impl<M: Machine> FileOperations<M> for Btrfs {
     }
 
     async fn write_begin(&self, m: &M, file: &File, _: u32, _: bool) -> u64 {
-        self.reclaim_if_needed(m); // btrfs_delalloc_reserve_metadata
+        self.transaction.reservations.reserve_delalloc(m).await;
+        self.reclaim_if_needed(m);
         self.wait_for_room(m).await;
         self.data(file.inode).size()
     }
@@ -54,6 +55,7 @@ impl<M: Machine> FileOperations<M> for Btrfs {
     async fn write_end(&self, m: &M, file: &File, offset: u64, bytes: u32) {
         self.get_pages(m, file.inode, (offset, bytes)).await;
         self.data(file.inode).write(offset, u64::from(bytes), self.transid());
+        self.transaction.reservations.release_delalloc(m).await;
         self.dirtied(m, file.inode).await;
     }
 
