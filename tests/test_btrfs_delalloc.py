@@ -28,8 +28,8 @@ def written(tmp_path: Path, operations: str, *, tasks: int = 1, files: int = 4) 
         # Its only dirty page again: data and metadata are reserved, and the old ones given back; the inode
         # leaves the list and comes back.
         ("{op: overwrite, on: first}", 4, 2),
-        # A new page of an inode that has dirty ones.
-        ("{op: append, on: first}", 2, 0),
+        # A new page behind dirty ones, whose extent it joins.
+        ("{op: append, on: first}", 3, 0),
     ],
 )
 def test_a_buffered_write_reserves_room_and_gives_back_what_dirty_pages_had(

@@ -75,6 +75,19 @@ def test_room_is_reserved_and_given_back_under_one_spinlock() -> None:
     assert the_lock(small_files("create_unlink", 2), "btrfs.space_info").contended > 0
 
 
+def test_in_5_12_a_reservation_adds_up_the_counts_of_all_cpus() -> None:
+    """`need_preemptive_reclaim`: under the lock, so it is held that much longer where it is taken to reserve."""
+
+    def held(sums: bool) -> float:
+        rule = f"kernel.rules.btrfs.preempt_sums={str(sums).lower()}"
+        one = ("sweep.workload.tasks=[1]", rule)
+        spec = scenario_spec("btrfs-preempt-sum", "rr-before", *one, warmup_ns=0, duration_ns=2e6)
+        space = the_lock(simulate(spec), "btrfs.space_info")
+        return space.hold_total_ns / space.acquired
+
+    assert held(True) > held(False) + 50
+
+
 @pytest.mark.slow
 def test_bound_to_one_cpu_many_tasks_are_as_fast_as_one() -> None:
     bound = small_files("create_unlink", 24, "0")

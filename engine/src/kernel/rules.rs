@@ -195,6 +195,8 @@ rules! {
     "btrfs.nocow_check" => nocow_check: btrfs::NocowCheck = btrfs::NocowCheck::PathReleased;
     /// When what is delayed is done for the room reserved (`need_preemptive_reclaim`).
     "btrfs.reclaim" => reclaim: btrfs::MetadataReclaim = btrfs::MetadataReclaim::Preemptive;
+    /// Who reserves room sums two counters over all CPUs to ask for that (`need_preemptive_reclaim`).
+    "btrfs.preempt_sums" => preempt_sums: bool = false;
     /// What who finds no room for metadata does (`__reserve_bytes`).
     "btrfs.reserving" => reserving: btrfs::Reserving = btrfs::Reserving::Tickets;
     /// How a search makes blocking locks of its path spinning again (`btrfs_clear_path_blocking`).

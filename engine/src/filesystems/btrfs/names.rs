@@ -30,6 +30,11 @@ impl Names {
         self.0.borrow().contains_key(&slot)
     }
 
+    /// How many of these names are in a directory.
+    pub fn count_in(&self, slot: u32, dir: DirId) -> usize {
+        self.0.borrow().get(&slot).into_iter().flatten().filter(|name| name.dir == dir).count()
+    }
+
     /// Directories of a file's names, besides that in its inode.
     pub fn directories(&self, slot: u32) -> Vec<DirId> {
         self.0.borrow().get(&slot).into_iter().flatten().map(|name| name.dir).collect()

@@ -122,6 +122,7 @@ impl Ext4 {
         let bytes = if unwritten { io.pages() as u32 * BLOCK } else { io.bytes };
         let request = Request::Write { bytes, at: Some(io.offset) };
         if let Some(done) = done {
+            open.submits(m.task());
             return self.storage.submit(m, request, self.end_of_write(slot, unwritten, done)).await;
         }
         self.storage.io(m, request).await;
@@ -153,8 +154,8 @@ impl Ext4 {
         }
         let waits = alone || (part && unwritten && rules.ext4_dio_unaligned == DioUnaligned::Shared);
         if let Some(done) = io.done.filter(|_| waits) {
-            if open.user.replace(Some(m.task())).is_some_and(|user| user != m.task()) {
-                m.give_up("several tasks with an iodepth and direct writes of less than a block to one file need Linux 6.5 here");
+            if open.has_others(m.task()) {
+                m.give_up("several tasks with an iodepth, of which direct writes of less than a block and others go to one file, need Linux 6.5 here");
             }
             m.wchan("inode_dio_wait");
             for _ in 0..io.others {

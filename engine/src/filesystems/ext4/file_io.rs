@@ -50,8 +50,21 @@ pub(super) struct OpenFile {
     pub(super) dio_count: LineId,
     pages: Rc<PageCache>,
     pub(super) unwritten: Unwritten,
-    /// The task whose requests are under way, where that matters.
-    pub(super) user: Cell<Option<TaskId>>,
+    /// The task that submits requests which nobody waits for; of several, none that there is.
+    user: Cell<Option<TaskId>>,
+}
+
+impl OpenFile {
+    /// A task submits a request that it does not wait for.
+    pub(super) fn submits(&self, task: TaskId) {
+        let others = self.user.get().is_some_and(|user| user != task);
+        self.user.set(Some(if others { TaskId::MAX } else { task }));
+    }
+
+    /// Whether such requests of another task may be under way.
+    pub(super) fn has_others(&self, task: TaskId) -> bool {
+        self.user.get().is_some_and(|user| user != task)
+    }
 }
 
 /// Open files, and what is common to them.
@@ -108,7 +121,10 @@ impl Ext4 {
                     self.storage.io(m, request).await;
                     m.touch(open.dio_count, Access::Write);
                 }
-                Some(done) => self.storage.submit(m, request, End::Complete(done)).await,
+                Some(done) => {
+                    open.submits(m.task());
+                    self.storage.submit(m, request, End::Complete(done)).await;
+                }
             }
             m.run(Account::System, c.read_end).await;
             m.unlock(open.i_rwsem, Side::Read).await;

@@ -46,7 +46,7 @@ impl<M: Machine> FileOperations<M> for Btrfs {
     }
 
     async fn write_begin(&self, m: &M, file: &File, _: u32, _: bool) -> u64 {
-        self.reclaim_if_needed(m); // btrfs_delalloc_reserve_metadata
+        self.reclaim_if_needed(m);
         self.wait_for_room(m).await;
         self.delalloc.reserve(m, &self.transaction.reservations).await;
         self.data(file.inode).size()

@@ -4,6 +4,7 @@
 use super::super::mount::{Btrfs, Directory, Inode};
 use super::super::names::Name;
 use super::super::tree::items;
+use super::super::tree::key::{ITEM_HEAD, LEAF_DATA};
 use crate::filesystems::DirId;
 use crate::waist::Machine;
 use crate::waist::{Access, Account};
@@ -12,8 +13,12 @@ impl Btrfs {
     /// `btrfs_link` and `btrfs_add_link` under the locks of directory and file: the reference, the entry, both inodes later.
     pub(super) async fn link_inode<M: Machine>(&self, m: &M, dir: DirId, name: &[u8], slot: u32) {
         let (d, inode, c) = (self.directory(dir), self.file(slot), &self.costs.create);
+        let reference = items::inode_ref(inode.ino, d.ino, name);
+        if (self.names.count_in(slot, dir) as u32 + 2) * u32::from(reference.size) + 2 * ITEM_HEAD > LEAF_DATA {
+            return m.give_up("more names of a file in one directory than a leaf of btrfs holds need INODE_EXTREF items, which simfs does not have");
+        }
         let handle = self.start_transaction(m).await;
-        self.extend(m, items::inode_ref(inode.ino, d.ino, name), c.insert_entry).await;
+        self.extend(m, reference, c.insert_entry).await;
         let index = self.insert_dir_item(m, dir, d, name, c.insert_entry).await;
         m.run(Account::System, self.costs.delayed.update_inode).await;
         self.delay_file_inode(m, inode.ino);

@@ -1,5 +1,5 @@
-//! Room that is reserved and given back under the spinlock of a `struct btrfs_space_info` (`fs/btrfs/space-info.c`, `block-rsv.c`): one
-//! for metadata, which transactions, delayed items and writes need, one for data.
+//! Room that transactions, delayed items and writes through the page cache reserve and give back, under the spinlocks of the metadata's and
+//! the data's `struct btrfs_space_info` (`fs/btrfs/space-info.c`, `block-rsv.c`, `delalloc-space.c`).
 //!
 //! The spinlocks of the block reserves are as global and are taken in the same calls: the space_info's stands for them, too.
 
@@ -7,10 +7,11 @@ use crate::filesystems::costs::Costs;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
 
-/// The space_info's spinlock and what is done under it.
+/// The spinlocks and what is done under them.
 pub struct Reservations {
-    lock: LockId,
-    line: LineId,
+    metadata: SpaceInfo,
+    data: SpaceInfo,
+    delalloc: Option<SummedCounters>,
     /// Time under the lock of a reservation (`__reserve_bytes`).
     pub reserve_time: Time,
     /// And of giving back (`btrfs_block_rsv_release`).
@@ -18,39 +19,98 @@ pub struct Reservations {
 }
 
 impl Reservations {
-    /// No metadata is reserved; the error names a cost that is missing.
-    pub fn of_metadata<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
-        Self::new(m, costs, "space_reserve", costs.number("btrfs_space_info.shared")? as u32)
-    }
-
-    /// No data is reserved: room that is not overcommitted is found by adding up, as it is given back, and there is no block reserve.
-    pub fn of_data<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
-        Self::new(m, costs, "space_release", 1)
-    }
-
-    fn new<M: Machine>(m: &M, costs: &Costs<'_>, reserve: &str, lines: u32) -> Result<Self, String> {
+    /// Nothing is reserved; the error names a cost that is missing.
+    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+        let sum_time = costs.sum(&["space_sum_cpu"])?;
         Ok(Self {
-            lock: m.new_lock(m.class("btrfs.space_info", "btrfs.space_info")),
-            line: m.new_line(lines),
-            reserve_time: costs.sum(&[reserve])?,
+            metadata: SpaceInfo::new(m, costs.number("btrfs_space_info.shared")? as u32),
+            data: SpaceInfo::new(m, 1), // without a block reserve
+            delalloc: costs.rules().preempt_sums.then(|| SummedCounters::new(m, sum_time)),
+            reserve_time: costs.sum(&["space_reserve"])?,
             release_time: costs.sum(&["space_release"])?,
         })
     }
 
-    /// `btrfs_reserve_metadata_bytes` or `btrfs_reserve_data_bytes`, which finds room.
+    /// `btrfs_reserve_metadata_bytes`, which finds room, and asks whether to reclaim some (`need_preemptive_reclaim`).
     pub async fn reserve<M: Machine>(&self, m: &M) {
-        self.under_lock(m, self.reserve_time).await;
+        self.metadata.lock(m).await;
+        let sums = self.delalloc.as_ref().map_or(0, |counters| counters.sum(m));
+        m.run(Account::System, self.reserve_time + sums).await;
+        self.metadata.unlock(m).await;
     }
 
-    /// `btrfs_block_rsv_release`, `btrfs_free_reserved_data_space_noquota`.
+    /// `btrfs_block_rsv_release`.
     pub async fn release<M: Machine>(&self, m: &M) {
-        self.under_lock(m, self.release_time).await;
+        self.metadata.lock(m).await;
+        m.run(Account::System, self.release_time).await;
+        self.metadata.unlock(m).await;
     }
 
-    async fn under_lock<M: Machine>(&self, m: &M, time: Time) {
+    /// `btrfs_reserve_data_bytes`: what is not overcommitted is found by adding up.
+    pub async fn reserve_data<M: Machine>(&self, m: &M) {
+        self.data.lock(m).await;
+        m.run(Account::System, self.release_time).await;
+        self.data.unlock(m).await;
+    }
+
+    /// `btrfs_free_reserved_data_space_noquota`.
+    pub async fn release_data<M: Machine>(&self, m: &M) {
+        self.reserve_data(m).await;
+    }
+
+    /// A CPU's `delalloc_bytes` change.
+    pub fn count_delalloc<M: Machine>(&self, m: &M) {
+        self.delalloc.iter().for_each(|counters| counters.add(m));
+    }
+}
+
+/// One kind of room.
+struct SpaceInfo {
+    lock: LockId,
+    line: LineId,
+}
+
+impl SpaceInfo {
+    /// What is written in it takes so many lines, besides the lock's.
+    fn new<M: Machine>(m: &M, lines: u32) -> Self {
+        Self { lock: m.new_lock(m.class("btrfs.space_info", "btrfs.space_info")), line: m.new_line(lines) }
+    }
+
+    async fn lock<M: Machine>(&self, m: &M) {
         m.lock(self.lock, Side::Write).await;
         m.touch(self.line, Access::Write);
-        m.run(Account::System, time).await;
+    }
+
+    async fn unlock<M: Machine>(&self, m: &M) {
         m.unlock(self.lock, Side::Write).await;
+    }
+}
+
+/// `delalloc_bytes` and `ordered_bytes`, each CPU's counts on a line of its own, where both are summed over all CPUs
+/// (`percpu_counter_sum_positive`).
+struct SummedCounters {
+    cpus: Vec<LineId>,
+    /// To add up both.
+    time: Time,
+}
+
+impl SummedCounters {
+    /// With the time to add one CPU's counts.
+    fn new<M: Machine>(m: &M, each: Time) -> Self {
+        let cpus: Vec<_> = (0..m.cpus()).map(|_| m.new_line(1)).collect();
+        let time = 2 * cpus.len() as Time * each;
+        Self { cpus, time }
+    }
+
+    /// A write adds to its CPU's.
+    fn add<M: Machine>(&self, m: &M) {
+        m.touch(self.cpus[m.cpu() as usize], Access::Write);
+    }
+
+    fn sum<M: Machine>(&self, m: &M) -> Time {
+        for line in &self.cpus {
+            m.touch(*line, Access::Read);
+        }
+        self.time
     }
 }

@@ -67,7 +67,7 @@ impl Transaction {
             trans_lock: m.new_lock(m.class("btrfs.trans_lock", "btrfs.trans_lock")),
             counters: m.new_line(costs.number("btrfs_transaction.shared")? as u32),
             join_time: costs.sum(&["trans_join"])?,
-            reservations: Reservations::of_metadata(m, costs)?,
+            reservations: Reservations::new(m, costs)?,
             writers: Cell::new(0),
             started: Cell::new(0),
             state: Cell::new(State::Running),
