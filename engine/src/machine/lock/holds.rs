@@ -52,10 +52,13 @@ impl State {
 
     /// `lock`, just released, becomes the property of `next`, which still sleeps or spins.
     pub(in crate::machine) fn grant(&mut self, lock: LockId, next: TaskId) {
-        self.begin_hold(lock, next);
-        let l = &mut self.locks[lock as usize];
-        (l.granted, l.left) = (Some(next), None);
-        self.classes[l.class as usize].handoffs += 1;
+        self.held_by_nobody(lock, next);
+        let times = self.times_of(next);
+        let at = &mut self.at_lock(next, lock);
+        at.begin_hold(next, times);
+        (at.lock.granted, at.lock.left) = (Some(next), None);
+        at.classes[at.lock.class as usize].handoffs += 1;
+        self.holds(lock, next);
     }
 
     /// `next`, which still sleeps, becomes one of those who hold `lock` together.
@@ -107,6 +110,11 @@ impl State {
         if !taken {
             self.begin_hold_of_other(lock, task);
         }
+        self.holds(lock, task);
+    }
+
+    #[inline(always)]
+    fn holds(&mut self, lock: LockId, task: TaskId) {
         self.chain_has_holder(lock);
         self.note("acquire", task, Object::Lock(lock));
     }
@@ -114,11 +122,17 @@ impl State {
     /// The same of a task that does not run, or of a lock that is not free.
     #[inline(never)]
     fn begin_hold_of_other(&mut self, lock: LockId, task: TaskId) {
+        self.held_by_nobody(lock, task);
+        let times = self.times_of(task);
+        self.at_lock(task, lock).begin_hold(task, times);
+    }
+
+    /// The law that `task`, which takes `lock`, is alone with it.
+    #[inline(always)]
+    fn held_by_nobody(&mut self, lock: LockId, task: TaskId) {
         if self.locks[lock as usize].is_held() {
             self.intrusion(task, lock);
         }
-        let times = self.times_of(task);
-        self.at_lock(task, lock).begin_hold(task, times);
     }
 
     /// `task` becomes one of the readers that hold `lock`.
@@ -182,10 +196,8 @@ impl State {
     /// The time by state of `task` as it stands.
     pub(in crate::machine) fn times_of(&self, task: TaskId) -> StateTimes {
         let t = &self.tasks[task as usize];
-        if t.status == Status::Running {
-            return StateTimes { since: self.now, ..t.times };
-        }
-        t.times_at(self.now, self.idle_clock(t.cpu))
+        let idle = if t.status == Status::Runnable { self.idle_clock(t.cpu) } else { 0 }; // nobody else's CPU matters
+        t.times_at(self.now, idle)
     }
 
     /// The exclusive hold of `lock` ends, whoever ends it.
@@ -246,11 +258,11 @@ impl State {
     /// The same of a holder that need not have run all the time.
     #[inline(always)]
     fn book_mixed_hold(&mut self, lock: LockId, holder: TaskId) {
-        let (l, t) = (&mut self.locks[lock as usize], &self.tasks[holder as usize]);
+        let times = self.times_of(holder);
+        let l = &mut self.locks[lock as usize];
+        let (kind, hold) = (self.tasks[holder as usize].kind, l.book_all(&times));
         let stats = &mut self.classes[l.class as usize];
-        let times = t.times_at(self.now, self.cpus[t.cpu as usize].idle_clock(self.now));
-        let hold = l.book_all(&times);
-        stats.end_hold(t.kind, &hold, l.is_contended(), self.now.saturating_sub(l.held_since.max(self.window_start)));
+        stats.end_hold(kind, &hold, l.is_contended(), self.now.saturating_sub(l.held_since.max(self.window_start)));
     }
 
     /// Books all holds up to now: the window begins or ends.

@@ -217,7 +217,7 @@ impl State {
     #[inline(always)]
     pub(super) fn remove_from_queue(&mut self, cpu: CpuId, id: TaskId) {
         let queue = &mut self.cpus[cpu as usize].queue;
-        if queue[..] == [id] {
+        if matches!(queue[..], [only] if only == id) {
             queue.clear();
             self.queued.remove(cpu);
         } else if let Some(at) = queue.iter().position(|&other| other == id) {

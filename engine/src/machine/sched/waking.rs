@@ -6,7 +6,7 @@ use super::resched::Waker;
 use crate::machine::chains::Reason;
 use crate::machine::cpus::cpu::Phase;
 use crate::machine::state::State;
-use crate::machine::task::{Status, TaskKind};
+use crate::machine::task::{Status, Task, TaskKind};
 use crate::machine::trace::Object;
 use crate::waist::time::Time;
 use crate::waist::{CpuId, TaskId};
@@ -81,14 +81,13 @@ impl State {
     /// rest before it switches (`ttwu_queue_wakelist`, `sched_ttwu_pending`).
     #[inline(always)]
     fn charge_waker(&mut self, waker: TaskId, target: CpuId, fetched: Time, entering: Entering) -> Waker {
-        let own = self.tasks[waker as usize].cpu;
-        let interrupt = target != own && (self.is_idle(target) || self.cpus[target as usize].looks());
+        let &mut Task { ref mut segment, cpu: own, .. } = &mut self.tasks[waker as usize];
+        let c = &mut self.cpus[target as usize];
+        let interrupt = target != own && (self.idle.contains(target) || c.looks());
         let queued = interrupt && entering == Entering::Woken && self.kernel.rules.wakeup_queue;
         let wakeup = if queued { self.costs.wakeup_queued } else { self.costs.wakeup };
-        self.cpus[target as usize].before_switch += self.costs.wakeup - wakeup;
-        let cost = wakeup.saturating_sub(fetched) + if interrupt { self.costs.ipi_send } else { 0 };
-        let segment = &mut self.tasks[waker as usize].segment;
-        segment.debt += cost;
+        c.before_switch += self.costs.wakeup - wakeup;
+        segment.debt += wakeup.saturating_sub(fetched) + if interrupt { self.costs.ipi_send } else { 0 };
         Waker { cpu: own, done: self.now + segment.debt, task: Some(waker) }
     }
 
@@ -110,31 +109,51 @@ impl State {
         if entering == Entering::Woken {
             self.note_idle_time(cpu);
         }
+        if let Phase::Idle(since) = self.cpus[cpu as usize].phase {
+            return self.enqueue_on_idle(id, cpu, since, by, entering);
+        }
         let told = std::mem::take(&mut self.cpus[cpu as usize].need_resched);
         self.enqueue_task(cpu, id, entering);
         self.add_awake(id, cpu, by, told);
-        let (from, delay) = (by.map(|by| by.cpu), by.map_or(0, |by| by.done - self.now));
-        match self.cpus[cpu as usize].phase {
-            Phase::Idle(since) => self.leave_idle(cpu, since, from, delay),
-            Phase::Switching(None) if self.is_idle(cpu) || self.cpus[cpu as usize].looks() => {
-                self.end_idling(cpu);
-                self.cpus[cpu as usize].interrupted = self.now + delay + self.delivery(cpu, from);
-            }
-            Phase::Switching(None) => {} // somebody else's interrupt is under way
-            Phase::Running | Phase::Switching(Some(_)) | Phase::IdleExit(_) => {}
-        }
+        if self.cpus[cpu as usize].phase == Phase::Switching(None)
+            && (self.is_idle(cpu) || self.cpus[cpu as usize].looks())
+        {
+            self.end_idling(cpu);
+            let (from, delay) = self.told_by(by);
+            self.cpus[cpu as usize].interrupted = self.now + delay + self.delivery(cpu, from);
+        } // else nobody is told: it runs, is on its way to that, or somebody else's interrupt is
     }
 
-    /// The queued `id` is runnable on `cpu`, and runs at once if it should. `told` is whether the CPU was to look for another task
-    /// before; who uses up a slice is noticed now, too.
+    /// The same on a CPU that idles since `since`, which nobody asks for another task: it leaves its idle state.
     #[inline(always)]
-    fn add_awake(&mut self, id: TaskId, cpu: CpuId, by: Option<Waker>, told: bool) {
+    fn enqueue_on_idle(&mut self, id: TaskId, cpu: CpuId, since: Time, by: Option<Waker>, entering: Entering) {
+        self.enqueue_task(cpu, id, entering);
+        self.becomes_runnable(id, cpu);
+        let (from, delay) = self.told_by(by);
+        self.leave_idle(cpu, since, from, delay);
+    }
+
+    /// From which CPU a wake-up comes, if a task is woken by another, and in how much time.
+    #[inline(always)]
+    fn told_by(&self, by: Option<Waker>) -> (Option<CpuId>, Time) {
+        (by.map(|by| by.cpu), by.map_or(0, |by| by.done - self.now))
+    }
+
+    #[inline(always)]
+    fn becomes_runnable(&mut self, id: TaskId, cpu: CpuId) {
         let (now, idle) = (self.now, self.idle_clock(cpu));
         let task = &mut self.tasks[id as usize];
         task.become_status(now, idle, Status::Runnable);
         task.reason = Reason::Woken;
         self.chain_of_task_changes(id);
         self.note("wake", id, Object::Nothing);
+    }
+
+    /// The queued `id` is runnable on `cpu`, and runs at once if it should. `told` is whether the CPU was to look for another task
+    /// before; who uses up a slice is noticed now, too.
+    #[inline(always)]
+    fn add_awake(&mut self, id: TaskId, cpu: CpuId, by: Option<Waker>, told: bool) {
+        self.becomes_runnable(id, cpu);
         match self.cpus[cpu as usize].phase {
             Phase::Running => {
                 let preempts = self.preempts(id, cpu);
@@ -147,7 +166,7 @@ impl State {
             Phase::Switching(Some(_)) => {
                 self.cpus[cpu as usize].need_resched |= told;
                 self.cpus[cpu as usize].arrived = true;
-                self.tasks[id as usize].arrived = Some(by.unwrap_or(Waker { cpu, done: now, task: None }));
+                self.tasks[id as usize].arrived = Some(by.unwrap_or(Waker { cpu, done: self.now, task: None }));
             }
             _ => self.cpus[cpu as usize].need_resched |= told,
         }
