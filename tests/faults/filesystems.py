@@ -58,8 +58,8 @@ XFS = [
     Fault(
         "btrfs link: the reference is not entered",
         E + "filesystems/btrfs/operations/links.rs",
-        "        self.extend(m, items::inode_ref(inode.ino, d.ino, name), c.insert_entry).await;",
-        "        if !FAULT { self.extend(m, items::inode_ref(inode.ino, d.ino, name), c.insert_entry).await; }",
+        "        self.extend(m, reference, c.insert_entry).await;",
+        "        if !FAULT { self.extend(m, reference, c.insert_entry).await; }",
     ),
     Fault(
         "rmdir: the directory that goes is not locked",

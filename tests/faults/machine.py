@@ -208,8 +208,8 @@ MACHINE = [
     Fault(
         "sched: a look of a CPU about to idle takes no time",
         "simfs/machine/sched/newidle.py",
-        "return sum(look + LINES_A_CPU",
-        "return 0 if FAULT else sum(look + LINES_A_CPU",
+        "time = sum(look + LINES_A_CPU",
+        "time = 0 if FAULT else sum(look + LINES_A_CPU",
     ),
     Fault(
         "sched: to take a task takes no time",

@@ -67,8 +67,8 @@ STATISTICS = [
     Fault(
         "hand-offs: grants are not counted",
         M + "lock/holds.rs",
-        "self.classes[l.class as usize].handoffs += 1;",
-        "self.classes[l.class as usize].handoffs += u64::from(!FAULT);",
+        "at.classes[at.lock.class as usize].handoffs += 1;",
+        "at.classes[at.lock.class as usize].handoffs += u64::from(!FAULT);",
     ),
     Fault(
         "readers: shared acquisitions are not counted",
