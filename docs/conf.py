@@ -38,8 +38,15 @@ html_css_files = ["wide.css"]
 html_copy_source = False
 
 
+def reached_by_the_table(app: Sphinx, page: str, source: list[str]) -> None:
+    """Pages of data sets are in the table of predictions; a hundred of them in every page's navigation help nobody."""
+    if page.startswith("predictions/"):
+        source[0] = f"---\norphan: true\n---\n\n{source[0]}\n\n[All data sets](../predictions.md)\n"
+
+
 def setup(app: Sphinx) -> None:
     """Write the generated pages before anything is read, and add the directives that run commands."""
+    app.connect("source-read", reached_by_the_table)
     reference.write(Path(app.srcdir) / "generated")
     commands.setup(app)
     lock_lab.setup(app)
