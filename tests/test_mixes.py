@@ -65,6 +65,15 @@ def test_a_rename_of_one_task_takes_what_it_took_on_the_measured_machine(
     assert took == pytest.approx(RENAMES[filesystem], rel=0.12)
 
 
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
+def test_a_file_that_is_truncated_gives_its_blocks_back(scenario: MakeSpec, filesystem: str) -> None:
+    """What is free is compared with what files have at the end."""
+    loop = mix({"op": "fallocate", "on": "first"}, {"op": "truncate", "on": "first"}, order="in-turn", files=1)
+    result = simulate_whole(scenario(filesystem, loop))
+    assert result.operations > 10
+    assert all(law.ok for law in result.laws)
+
+
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_all_operations_together_keep_the_laws_and_repeat(scenario: MakeSpec, filesystem: str) -> None:
     known = vocabulary().operations
