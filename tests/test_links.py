@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, acquired_each, audited
+from engine import Spec, acquired_each, audited, simulate
 from simfs.scenario import expand, load, to_run_spec
 
 FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
@@ -112,3 +112,10 @@ def test_an_fsync_after_a_rename_into_another_directory_logs_the_directories(tmp
         acquired_each(moved, "btrfs.directory log_mutex")
         > acquired_each(renamed, "btrfs.directory log_mutex") + 0.2
     )
+
+
+def test_more_names_of_a_file_than_a_leaf_of_btrfs_holds_are_refused(tmp_path: Path) -> None:
+    """The kernel gives further ones items of their own."""
+    ended = simulate(spec(tmp_path, "btrfs", LINK) | {"duration_ns": 4e7}).stall
+    assert ended is not None
+    assert "need INODE_EXTREF items" in ended.cycle[0]

@@ -68,7 +68,9 @@ def test_a_rename_of_one_task_takes_what_it_took_on_the_measured_machine(
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
 def test_a_file_that_is_truncated_gives_its_blocks_back(scenario: MakeSpec, filesystem: str) -> None:
     """What is free is compared with what files have at the end."""
-    loop = mix({"op": "fallocate", "on": "first"}, {"op": "truncate", "on": "first"}, order="in-turn", files=1)
+    loop = mix(
+        {"op": "fallocate", "on": "first"}, {"op": "truncate", "on": "first"}, order="in-turn", files=1
+    )
     result = simulate_whole(scenario(filesystem, loop))
     assert result.operations > 10
     assert all(law.ok for law in result.laws)
