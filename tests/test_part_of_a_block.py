@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from machines import assert_same
 
-from engine import Spec, acquired_each, audited, written_spec
+from engine import Spec, acquired_each, audited, simulate, written_spec
 from simfs.results.run_result import RunResult
 from simfs.scenario import ScenarioError, expand, load
 
@@ -61,6 +61,19 @@ def test_an_asynchronous_part_of_a_block_is_waited_for_from_5_5_to_6_4(
         for depth in (1, 8)
     )
     assert (deep < 1.2 * one) == waits
+
+
+@pytest.mark.parametrize(
+    ("rw", "tasks", "runs"), [("randwrite", 2, True), ("randrw", 1, True), ("randrw", 2, False)]
+)
+def test_asynchronous_parts_of_blocks_by_several_tasks_are_refused_beside_other_requests(
+    tmp_path: Path, rw: str, tasks: int, runs: bool
+) -> None:
+    """Each waits until no other request is under way (`inode_dio_wait`): of reads by others that is not known here."""
+    options = ("kernel=linux-6.2", f"workload.rw={rw}", f"workload.tasks={tasks}", "workload.iodepth=4")
+    ended = simulate(jobs(tmp_path, *options, "workload.files=shared")).stall
+    assert (ended is None) == runs
+    assert runs or (ended and "need Linux 6.5 here" in ended.cycle[0])
 
 
 @pytest.mark.parametrize(("kernel", "size", "shared"), [
