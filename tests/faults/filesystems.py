@@ -296,6 +296,30 @@ OTHERS = [
         "            if !FAULT { self.layout.borrow_mut().free_file_extent(extent, &mut touches); }",
     ),
     Fault(
+        "xfs readdir: a block is given away without its buffer",
+        X + "operations/readdir.rs",
+        "            m.lock(buffer, Side::Write).await;\n            m.unlock(d.ilock, Side::Read).await;\n            m.run(Account::System, in_blocks / Time::from(blocks)).await;\n            m.unlock(buffer, Side::Write).await;",
+        "            if !FAULT { m.lock(buffer, Side::Write).await; }\n            m.unlock(d.ilock, Side::Read).await;\n            m.run(Account::System, in_blocks / Time::from(blocks)).await;\n            if !FAULT { m.unlock(buffer, Side::Write).await; }",
+    ),
+    Fault(
+        "tmpfs readdir: names are not counted",
+        E + "filesystems/tmpfs.rs",
+        "let children = if self.counts_listed {",
+        "let children = if self.counts_listed && !FAULT {",
+    ),
+    Fault(
+        "btrfs write: room of an extent that was there is kept",
+        E + "filesystems/btrfs/space/delalloc.rs",
+        "        if was.has_extent() {",
+        "        if was.has_extent() && !FAULT {",
+    ),
+    Fault(
+        "btrfs write: inodes are on no list",
+        E + "filesystems/btrfs/space/delalloc.rs",
+        "        for _ in 0..was.list_changes() {",
+        "        for _ in 0..if FAULT { 0 } else { was.list_changes() } {",
+    ),
+    Fault(
         "readdir: exclusive",
         E + "filesystems/read_write.rs",
         "        m.lock(lock, Side::Read).await;\n        fs.iterate(m, dir, names, time).await;\n        touch_atime(fs, m, Timed::Directory(dir)).await;\n        m.unlock(lock, Side::Read).await;",

@@ -1,7 +1,7 @@
-/* operations LOAD PROCESSES DIRECTORIES ROOT [WINDOW_MS WINDOWS]: how often a second processes do a load, each bound to a CPU of its own.
- * DIRECTORIES: shared (one for all) or per-task. Prints one line: load,processes,directories,then operations a second of each window.
+/* operations LOOP PROCESSES DIRECTORIES ROOT [WINDOW_MS WINDOWS]: how often a second processes go through a loop, each bound to a CPU of its own.
+ * DIRECTORIES: shared (one for all) or per-task. Prints one line: loop,processes,directories,then operations a second of each window.
  * Each process has 64 files of 16 KiB of its own, open, cached and synced; "any" is one of them, drawn at random.
- * A load that is a sequence counts once for all of it. */
+ * A loop that is a sequence counts once for all of it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <dirent.h>
@@ -79,12 +79,12 @@ static void l_create(void) { OK(close(made(0))); }
 static void l_reflink_unlink(void) { int fd = made(0); OK(ioctl(fd, FICLONE, fds[any()])); OK(close(fd)); OK(unlink(extra)); }
 static void l_getpid(void) { syscall(SYS_getppid); }
 
-#define LOAD(name) {#name, l_##name}
-static const struct { const char *name; void (*once)(void); } loads[] = {
-    LOAD(getpid), LOAD(stat), LOAD(stat_missing), LOAD(open), LOAD(open_rdwr), LOAD(open_creat), LOAD(read), LOAD(overwrite), LOAD(fstat), LOAD(statfs),
-    LOAD(utimes), LOAD(chmod), LOAD(chown), LOAD(fiemap), LOAD(readdir), LOAD(lock), LOAD(append_truncate), LOAD(append_shorten),
-    LOAD(fallocate_truncate), LOAD(overwrite_fsync), LOAD(append_fsync), LOAD(rename), LOAD(move), LOAD(link_unlink), LOAD(mkdir_rmdir),
-    LOAD(create_unlink), LOAD(create_write_unlink), LOAD(create_fsync_unlink), LOAD(create), LOAD(reflink_unlink),
+#define LOOP(name) {#name, l_##name}
+static const struct { const char *name; void (*once)(void); } loops[] = {
+    LOOP(getpid), LOOP(stat), LOOP(stat_missing), LOOP(open), LOOP(open_rdwr), LOOP(open_creat), LOOP(read), LOOP(overwrite), LOOP(fstat), LOOP(statfs),
+    LOOP(utimes), LOOP(chmod), LOOP(chown), LOOP(fiemap), LOOP(readdir), LOOP(lock), LOOP(append_truncate), LOOP(append_shorten),
+    LOOP(fallocate_truncate), LOOP(overwrite_fsync), LOOP(append_fsync), LOOP(rename), LOOP(move), LOOP(link_unlink), LOOP(mkdir_rmdir),
+    LOOP(create_unlink), LOOP(create_write_unlink), LOOP(create_fsync_unlink), LOOP(create), LOOP(reflink_unlink),
 };
 
 static void prepare(const char *root, int own) {
@@ -113,14 +113,14 @@ static void child(void (*once)(void), const char *root, int own) {
 
 int main(int argc, char **argv) {
     if (argc == 2 && !strcmp(argv[1], "--list")) {
-        for (unsigned i = 0; i < sizeof loads / sizeof *loads; i++) puts(loads[i].name);
+        for (unsigned i = 0; i < sizeof loops / sizeof *loops; i++) puts(loops[i].name);
         return 0;
     }
-    if (argc < 5) { fprintf(stderr, "operations LOAD PROCESSES shared|per-task ROOT [WINDOW_MS WINDOWS]\n"); return 2; }
+    if (argc < 5) { fprintf(stderr, "operations LOOP PROCESSES shared|per-task ROOT [WINDOW_MS WINDOWS]\n"); return 2; }
     int n = atoi(argv[2]), ms = argc > 5 ? atoi(argv[5]) : 200, windows = argc > 6 ? atoi(argv[6]) : 5;
     void (*once)(void) = 0;
-    for (unsigned i = 0; i < sizeof loads / sizeof *loads; i++) if (!strcmp(loads[i].name, argv[1])) once = loads[i].once;
-    if (!once) { fprintf(stderr, "no load %s\n", argv[1]); return 2; }
+    for (unsigned i = 0; i < sizeof loops / sizeof *loops; i++) if (!strcmp(loops[i].name, argv[1])) once = loops[i].once;
+    if (!once) { fprintf(stderr, "no loop %s\n", argv[1]); return 2; }
     shared = mmap(0, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t pids[64];
     for (task = 0; task < n; task++) if (!(pids[task] = fork())) child(once, argv[4], !strcmp(argv[3], "per-task"));

@@ -33,4 +33,5 @@ for filesystem in "$@"; do
     done
 done
 umount "$at"
-rm -rf "$image" "$program" "$at"
+rm -f "$image" "$program"
+rmdir "$at"

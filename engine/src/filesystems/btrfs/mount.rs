@@ -152,6 +152,7 @@ impl Btrfs {
         let transaction = Transaction::new(m, before, costs)?;
         let delalloc = Delalloc::new(m, costs)?;
         let operations = OperationCosts::new(costs)?.without(&transaction, &delalloc);
+        // The timed writes went over one page again and again.
         let overwritten = delalloc.time(&transaction.reservations, WasDirty { range: true, others: false });
         let fs = Self {
             fs_root: Root::new(m, "fs", tree, referenced, rules, costs)?,

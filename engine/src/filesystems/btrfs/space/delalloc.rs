@@ -54,7 +54,7 @@ impl Delalloc {
 
     /// `btrfs_check_data_free_space`, `btrfs_delalloc_reserve_metadata`.
     pub async fn reserve<M: Machine>(&self, m: &M, room: &Reservations) {
-        room.reserve_data(m).await;
+        room.change_data(m).await;
         room.reserve(m).await;
     }
 
@@ -63,7 +63,7 @@ impl Delalloc {
     pub async fn dirty<M: Machine>(&self, m: &M, room: &Reservations, was: WasDirty) {
         room.count_delalloc(m);
         if was.range {
-            room.release_data(m).await;
+            room.change_data(m).await;
         }
         for _ in 0..was.list_changes() {
             m.lock(self.lock, Side::Write).await;

@@ -46,16 +46,12 @@ impl Reservations {
         self.metadata.unlock(m).await;
     }
 
-    /// `btrfs_reserve_data_bytes`: what is not overcommitted is found by adding up.
-    pub async fn reserve_data<M: Machine>(&self, m: &M) {
+    /// `btrfs_reserve_data_bytes`, or `btrfs_free_reserved_data_space_noquota`: data are not overcommitted, so a sum says whether there is
+    /// room, which takes what giving back takes.
+    pub async fn change_data<M: Machine>(&self, m: &M) {
         self.data.lock(m).await;
         m.run(Account::System, self.release_time).await;
         self.data.unlock(m).await;
-    }
-
-    /// `btrfs_free_reserved_data_space_noquota`.
-    pub async fn release_data<M: Machine>(&self, m: &M) {
-        self.reserve_data(m).await;
     }
 
     /// A CPU's `delalloc_bytes` change.

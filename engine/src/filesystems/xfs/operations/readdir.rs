@@ -1,5 +1,6 @@
 //! Listing a directory (`xfs_readdir`): names of a data block are given to the caller with its buffer locked, so that who lists the same
-//! block meanwhile sleeps. The ILOCK is held until the block is there (`xfs_dir2_block_getdents`, `xfs_dir2_leaf_getdents`, since 4.3).
+//! block meanwhile sleeps. The ILOCK is held until the block is there (`xfs_dir2_block_getdents`, `xfs_dir2_leaf_getdents`;
+//! held all the time before 4.3, version recalled, which nobody else who lists notices).
 //!
 //! Left out: read ahead. A directory that takes several calls begins each at its first block.
 
