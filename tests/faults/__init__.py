@@ -52,6 +52,8 @@ TESTS = {
         "btrfs_full_sync",
         "open_creat",
         "links",
+        "listing",
+        "btrfs_delalloc",
     ),
 }
 """Tests by part, those that take least time first."""
