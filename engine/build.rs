@@ -3,9 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The second brings the programs to the machine in Python.
+const FOLDERS: [&str; 2] = ["src", "python/src"];
+
 fn main() {
     let mut files = vec![PathBuf::from("Cargo.toml"), PathBuf::from("Cargo.lock")];
-    collect(Path::new("src"), &mut files);
+    for folder in FOLDERS {
+        collect(Path::new(folder), &mut files);
+        println!("cargo:rerun-if-changed={folder}"); // files that come or go
+    }
     files.sort();
     let mut digest = 0xcbf2_9ce4_8422_2325_u64;
     for file in &files {
@@ -15,7 +21,6 @@ fn main() {
             digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3); // FNV-1a
         }
     }
-    println!("cargo:rerun-if-changed=src"); // files that come or go
     println!("cargo:rustc-env=SIMFS_ENGINE_SOURCE={digest:016x}");
 }
 

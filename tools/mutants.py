@@ -108,10 +108,10 @@ def _first_import(text: str) -> int:
 def build(at: Path) -> None:
     """The engine of the copy, quickly: without optimisation across its parts."""
     quickly = {f"CARGO_PROFILE_RELEASE_{name}": value for name, value in QUICKLY.items()}
-    command = ["cargo", "build", "--release", "--quiet", "--features", "python", "--lib"]
+    command = ["cargo", "build", "--release", "--quiet", "--package", "simfs-python"]
     environment = os.environ | quickly | {"PYO3_PYTHON": sys.executable}
     subprocess.run(command, cwd=at / "engine", check=True, env=environment)
-    shutil.copy2(at / "engine/target/release/libsimfs_engine.so", at / "simfs/_engine.abi3.so")
+    shutil.copy2(at / "engine/target/release/libsimfs_python.so", at / "simfs/_engine.abi3.so")
 
 
 def load(at: Path) -> None:

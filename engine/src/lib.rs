@@ -15,8 +15,6 @@ mod memory;
 pub mod nearest;
 pub mod page_cache;
 pub mod population;
-#[cfg(feature = "python")]
-mod python;
 pub mod random;
 pub mod range_locks;
 pub mod report;
@@ -32,3 +30,6 @@ mod writeback;
 
 /// Names what the engine was built from: stored results of one source are not taken for those of another.
 pub const SOURCE: &str = env!("SIMFS_ENGINE_SOURCE");
+
+/// That of simfs.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -5,8 +5,8 @@
 //! queue under it, in the order of coming, and woken after. Each word has a bucket of its own.
 
 use super::steps::Word;
-use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, LockId, Side, TaskId};
+use simfs_engine::waist::Machine;
+use simfs_engine::waist::{Access, Account, LineId, LockId, Side, TaskId};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 

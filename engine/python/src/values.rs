@@ -1,14 +1,14 @@
 //! What both machines must compute alike: random numbers, and the percentiles of reports.
 
-use crate::draw::{chance, uniform, zipf, Draw};
-use crate::hdr::{decoded, encoded, histogram, pooled};
-use crate::random::{self, lognormal};
-use crate::waist::Time;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use rand_core::RngCore;
+use rand_xoshiro::rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use simfs_engine::draw::{chance, uniform, zipf, Draw};
+use simfs_engine::hdr::{decoded, encoded, histogram, pooled};
+use simfs_engine::random::{self, lognormal};
+use simfs_engine::waist::Time;
 
 /// A named random stream of a run: the same numbers on both machines. Times are picoseconds.
 #[pyclass(module = "simfs._engine")]

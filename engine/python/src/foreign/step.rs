@@ -1,7 +1,7 @@
 //! What a program leaves for Python to do, and the words for it.
-use crate::waist::{Access, Account, GracePeriod, LockId, Mode, Side, SpawnKind, Time};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use simfs_engine::waist::{Access, Account, GracePeriod, LockId, Mode, Side, SpawnKind, Time};
 
 /// What a program asks for that takes simulated time.
 #[derive(Clone, Copy)]

@@ -4,13 +4,13 @@ use super::making::Machine;
 use super::steps::{access, account, at, end, mode, placement, positive, several, side};
 use super::steps::{Action, Completion, Device, Draw, Line, Lock, Span, Step, Word};
 use super::words::Operation;
-use crate::waist::time::{from_ns, to_ns};
-use crate::waist::SpawnKind;
-use crate::waist::{CpuId, TaskId, Then};
-use crate::workloads::draw;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use simfs_engine::waist::time::{from_ns, to_ns};
+use simfs_engine::waist::SpawnKind;
+use simfs_engine::waist::{CpuId, TaskId, Then};
+use simfs_engine::workloads::draw;
 
 /// The most memory that a program uses at once.
 const MOST_BYTES: u64 = 1 << 40;

@@ -9,17 +9,17 @@ mod program;
 mod step;
 
 use super::failure::raise;
-use crate::random;
-use crate::waist::{
-    Access, Account, CachedId, ClassId, CpuId, DeviceId, GracePeriod, Hardware, Io, LineId, LockId, Machine, Mode,
-    Placement, Side, SpawnKind, TaskId, Then, Time,
-};
 pub use host::populate;
 use host::Shared;
 pub use program::Program;
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use simfs_engine::random;
+use simfs_engine::waist::{
+    Access, Account, CachedId, ClassId, CpuId, DeviceId, GracePeriod, Hardware, Io, LineId, LockId, Machine, Mode,
+    Placement, Side, SpawnKind, TaskId, Then, Time,
+};
 use std::cell::Cell;
 use std::future::Future;
 use std::ops::Range;

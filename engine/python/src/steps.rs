@@ -3,13 +3,13 @@
 
 use super::failure::lasting;
 use super::words;
-use crate::waist::time::{from_ns, to_ns};
-use crate::waist::{Access, Account, CpuId, DeviceId, LineId, LockId, Mode, Side, TaskId, Then};
-use crate::waist::{Placement, SpawnKind};
-use crate::workloads::draw;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use simfs_engine::waist::time::{from_ns, to_ns};
+use simfs_engine::waist::{Access, Account, CpuId, DeviceId, LineId, LockId, Mode, Side, TaskId, Then};
+use simfs_engine::waist::{Placement, SpawnKind};
+use simfs_engine::workloads::draw;
 
 /// A lock of this run.
 #[pyclass(frozen, module = "simfs._engine")]

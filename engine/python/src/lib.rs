@@ -1,4 +1,4 @@
-//! The only folder that knows Python exists.
+//! The engine as the module `simfs._engine`. Only this crate knows that Python exists.
 //!
 //! `foreign` lets the built-in programs run on a machine written in Python; `values` are the random streams and
 //! histograms that such a machine shares with the native one. `programs` lets generators run as programs on either machine;
@@ -14,10 +14,10 @@ mod task;
 mod values;
 mod words;
 
-use crate::run::{NamedEntry, Traced};
 use failure::caught;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use simfs_engine::run::{NamedEntry, Traced};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 type Callable<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -34,10 +34,10 @@ fn run(
     check: bool,
 ) -> PyResult<String> {
     match program {
-        None => detached(py, || crate::run::run_json(spec, check)),
-        Some(program) => {
-            attached(|| crate::run::run_json_with(spec, check, |m, spec| programs::populate(m, spec, program, setup)))
-        }
+        None => detached(py, || simfs_engine::run::run_json(spec, check)),
+        Some(program) => attached(|| {
+            simfs_engine::run::run_json_with(spec, check, |m, spec| programs::populate(m, spec, program, setup))
+        }),
     }
 }
 
@@ -77,23 +77,23 @@ fn traced(
     start: u64,
 ) -> PyResult<Traced> {
     match program {
-        None => detached(py, || crate::run::trace_json(spec, start)),
-        Some(program) => {
-            attached(|| crate::run::trace_json_with(spec, start, |m, spec| programs::populate(m, spec, program, setup)))
-        }
+        None => detached(py, || simfs_engine::run::trace_json(spec, start)),
+        Some(program) => attached(|| {
+            simfs_engine::run::trace_json_with(spec, start, |m, spec| programs::populate(m, spec, program, setup))
+        }),
     }
 }
 
 /// What the filesystem structures look like after an experiment (JSON text in and out).
 #[pyfunction]
 fn structure_report(py: Python<'_>, request: &str) -> PyResult<String> {
-    detached(py, || crate::filesystems::structure_report(request))
+    detached(py, || simfs_engine::filesystems::structure_report(request))
 }
 
 /// The words that specs may use (JSON text).
 #[pyfunction]
 fn vocabulary(py: Python<'_>) -> PyResult<String> {
-    detached(py, || Ok(crate::vocabulary::vocabulary().to_string()))
+    detached(py, || Ok(simfs_engine::vocabulary::vocabulary().to_string()))
 }
 
 /// Student's t of `freedom` degrees below which the part `p` of it lies. Here since importing SciPy takes longer than a run.
@@ -119,8 +119,8 @@ fn attached<T>(work: impl FnOnce() -> Result<T, String>) -> PyResult<T> {
 #[pymodule]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     failure::keep_panics_quiet();
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("__source__", crate::SOURCE)?;
+    module.add("__version__", simfs_engine::VERSION)?;
+    module.add("__source__", simfs_engine::SOURCE)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(trace, module)?)?;
     module.add_function(wrap_pyfunction!(watch, module)?)?;

@@ -1,7 +1,7 @@
 //! The object that Python steps.
 
 use super::step::Step;
-use crate::python::failure::caught;
+use crate::failure::caught;
 use fragile::Sticky;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;

@@ -3,14 +3,14 @@
 use super::steps::{Completion, Device, Line, Lock, Word};
 use super::values::Stream;
 use super::words::Words;
-use crate::waist;
-use crate::waist::time::from_ns;
-use crate::waist::{CpuId, DeviceId, Hardware, LineId, LockId, TaskId, Time};
 use fragile::Sticky;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use simfs_engine::waist;
+use simfs_engine::waist::time::from_ns;
+use simfs_engine::waist::{CpuId, DeviceId, Hardware, LineId, LockId, TaskId, Time};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
