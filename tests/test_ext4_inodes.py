@@ -51,6 +51,20 @@ def test_who_shares_a_flex_group_waits_for_who_reads_the_block(tmp_path: Path) -
     assert together["context_switches"] > 0.05 * together["operations"]
 
 
+def test_who_waits_for_a_block_does_not_wait_for_its_first_change(tmp_path: Path) -> None:
+    """`jbd2_journal_get_write_access` comes after `unlock_buffer`."""
+    given = spec(tmp_path, "workload.tasks=1")
+    holds, times = [], []
+    for more in (0, 10_000):
+        given["filesystem"]["costs"]["inode_table.block"] += more
+        result = read_answer(given)
+        (lock,) = (lock for lock in result["locks"] if lock["name"] == "ext4.inode table")
+        holds.append(lock["hold_total_ns"] / lock["acquired"])
+        times.append(given["duration_ns"] / result["operations"])
+    assert holds[1] - holds[0] == pytest.approx(0, abs=100)
+    assert times[1] - times[0] > 300  # once in 16 creates
+
+
 def test_inodes_that_are_used_again_are_read_by_nobody(tmp_path: Path) -> None:
     """Who creates and unlinks takes the lowest number, whose block came in long ago."""
     result = run(tmp_path, "workload.kind=create_unlink", "measure.warmup=5 ms")

@@ -64,6 +64,29 @@ def test_nodes_above_the_leaves_of_a_maple_tree_are_written_too(tmp_path: Path) 
     assert many[1] - many[0] == pytest.approx(100, abs=10)
 
 
+@pytest.mark.parametrize(
+    ("tree", "files", "cost", "times"),
+    [
+        ("maple-tree", 24, "deep", 2),  # a rename removes an offset and adds one
+        ("maple-tree", 15, "deep", 0),  # they fill one node
+        ("xarray", 24, "deep", 0),
+        ("maple-tree", 15, "split", 1 / 11),  # when the last node has eight
+        ("maple-tree", 15, "merge", 1 / 11),
+        ("xarray", 15, "split", 0),
+    ],
+)
+def test_changes_of_a_maple_tree_that_has_or_gets_several_nodes_take_longer(
+    tmp_path: Path, tree: str, files: int, cost: str, times: float
+) -> None:
+    taken = []
+    for more in (0, 10_000):
+        made = spec(tmp_path, "rename", files=files, rules={"tmpfs.offsets": tree})
+        made["machine"]["costs"]["step_cv"] = 0
+        made["filesystem"]["costs"][f"offsets.{cost}"] += more
+        taken.append(1 / rate(simulate(made)))
+    assert (taken[1] - taken[0]) / 10_000 == pytest.approx(times, rel=0.2, abs=0.01)
+
+
 def test_each_change_of_a_directory_is_counted_since_6_1(tmp_path: Path) -> None:
     without, counted = (
         accesses(tmp_path, "linux-6.10", rules={"tmpfs.i_version": value}, **CREATE_UNLINK)

@@ -212,9 +212,10 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
             .enter(m, listed::file(inode), None, if recycled { c.make } else { c.make_from_new_slab })
             .await;
         self.sb.calls.dcache.looked_up(m, lookup);
-        self.offsets.add(m, dir, listed::file(inode));
+        let offset = self.offsets.add(m, dir, listed::file(inode));
         self.changed(m, dir, 1);
-        m.run(Account::System, rest).await;
+        // the time with new slabs is that of a directory that grows
+        m.run(Account::System, rest + if recycled { offset } else { 0 }).await;
         Ok(inode)
     }
 
@@ -223,9 +224,9 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
         let dir = self.new_directory(m);
         self.info.count_inode(m).await;
         let rest = self.sb.inodes.enter(m, listed::directory(dir), None, self.costs.mkdir).await;
-        self.offsets.add(m, parent, listed::directory(dir));
+        let offset = self.offsets.add(m, parent, listed::directory(dir));
         self.changed(m, parent, 1);
-        m.run(Account::System, rest).await;
+        m.run(Account::System, rest + offset).await;
         self.count_links(parent, 1);
         Ok(dir)
     }
@@ -240,9 +241,9 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
     /// `shmem_link`: the name counts as an inode (`shmem_reserve_inode`).
     async fn link(&self, m: &M, dir: DirId, _: &[u8], _: &File, time: Time) -> Result<(), NoSpace> {
         self.info.count_inode(m).await;
-        self.offsets.add(m, dir, listed::OTHERS);
+        let offset = self.offsets.add(m, dir, listed::OTHERS);
         self.changed(m, dir, 1);
-        m.run(Account::System, time).await;
+        m.run(Account::System, time + offset).await;
         Ok(())
     }
 
@@ -251,26 +252,25 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
             self.info.count_inode(m).await;
             self.sb.free_dentry(m);
         }
-        self.offsets.remove(m, dir, if last { listed::file(file.inode) } else { listed::OTHERS });
+        let offset = self.offsets.remove(m, dir, if last { listed::file(file.inode) } else { listed::OTHERS });
         self.changed(m, dir, -1);
-        m.run(Account::System, self.costs.remove).await;
+        m.run(Account::System, self.costs.remove + offset).await;
     }
 
     /// `shmem_rmdir`.
     async fn rmdir(&self, m: &M, parent: DirId, _: &[u8], dir: DirId) {
-        self.offsets.remove(m, parent, listed::directory(dir));
+        let offset = self.offsets.remove(m, parent, listed::directory(dir));
         self.changed(m, parent, -1);
-        m.run(Account::System, self.costs.rmdir).await;
+        m.run(Account::System, self.costs.rmdir + offset).await;
         self.count_links(parent, -1);
     }
 
     async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File, time: Time) -> Result<(), NoSpace> {
         let name = listed::file(file.inode);
-        self.offsets.remove(m, dir, name);
-        self.offsets.add(m, names.into, name);
+        let offsets = self.offsets.remove(m, dir, name) + self.offsets.add(m, names.into, name);
         self.changed(m, dir, -1);
         self.changed(m, names.into, 1);
-        m.run(Account::System, time).await;
+        m.run(Account::System, time + offsets).await;
         Ok(())
     }
 

@@ -55,6 +55,7 @@ int idle_main(char **argv)
     if (other == 0)
         sleeper(w);
     pin(0);
+    end_of_boot();
     usleep(20000);
     if (parameter("BLOCKS", 0))
         log_blocks(1);

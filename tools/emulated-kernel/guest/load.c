@@ -154,6 +154,7 @@ static int run(const struct options *o)
             usleep(1000);
     }
     sync();
+    end_of_boot();
     shared->go = 1;
     rest(o->warm);
     for (int w = 0; w < o->windows; w++) {

@@ -34,6 +34,7 @@ int steps_main(int argc, char **argv); /* operations whose instructions are logg
 void die(const char *what);
 void tracing(int on);    /* where the environment has TRACE */
 void log_blocks(int on); /* of instructions, by the emulator */
+void end_of_boot(void);  /* from now on the emulator's rounds are as short as the plan says */
 double now(void);
 void burn(long instructions);
 void pin(int cpu);

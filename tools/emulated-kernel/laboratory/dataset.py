@@ -45,6 +45,10 @@ def _metadata(_guest: str, result: Result) -> Place | None:
     return f"{filesystem}-{result.words['kind'].replace('_', '-')}-{whose}", {}
 
 
+def _rounds(guest: str, result: Result) -> Place | None:
+    return _metadata(guest, result) if guest == "rounds-100" else None
+
+
 def _compile(guest: str, result: Result) -> Place | None:
     return f"{filesystem_of(result).removesuffix('-shared')}-{guest.removeprefix('compile-')}", {}
 
@@ -99,6 +103,17 @@ FORMS = (
         "metadata-",
         _metadata,
         notes=_TICKS,
+    ),
+    Form(
+        "emulated-rounds",
+        "Short locks and convoys on 24 emulated CPUs that take turns of 100 ns, Linux 6.12",
+        "operations",
+        "rounds-",
+        _rounds,
+        notes=(
+            "Turns of the emulator's CPUs are of 100 ns; in other sets they are of 1 us.",
+            "Idle time of a window of 50 ms is counted in ticks of 10 ms of all 24 CPUs: steps of 0.8 points.",
+        ),
     ),
     Form(
         "emulated-compile",

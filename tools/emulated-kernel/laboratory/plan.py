@@ -18,8 +18,9 @@ SHORT = "40 100 1"
 
 @dataclass(frozen=True)
 class Guest:
-    """One boot of a kernel, and what is done in it; `speed` is instructions in 1000 ns, `quantum` is in ns.
+    """One boot of a kernel, and what is done in it; `speed` is instructions in 1000 ns.
 
+    `quantum`: ns of a round once the load has begun; rounds of the boot take 1000 ns or more.
     `lines`: the last window logs transfers of cache lines, not blocks of instructions.
     """
 
@@ -202,8 +203,24 @@ def _loops(filesystem: str) -> Guest:
     return Guest(f"steps-{filesystem}-loops", (*rows, "symbols"), cpus=1)
 
 
-ROUNDS = tuple(files(fs, "create", 24, fs != "xfs", "30 50 1") for fs in ("tmpfs", "ext4", "xfs49", "xfs"))
-"""Rows that a shorter round changes: who waits for a spinlock looks at it once a round."""
+ROUNDS = tuple(
+    files(fs, kind, n, own, "30 50 1")
+    for fs, kind, own, tasks in (
+        ("tmpfs", "mkdir_rmdir", False, (24, 4)),
+        ("tmpfs", "rename", False, (24, 4)),
+        ("xfs", "mkdir_rmdir", False, (24, 4)),
+        ("tmpfs", "rename", True, (24,)),
+        ("tmpfs", "mkdir_rmdir", True, (24,)),
+        ("tmpfs", "create_unlink", True, (24,)),
+        ("ext4", "create_unlink", True, (24,)),
+        ("ext4", "create", True, (24,)),
+        ("xfs", "mkdir_rmdir", True, (24, 4)),
+        ("xfs", "rename", False, (24,)),
+        ("ext4", "rename", False, (24,)),
+    )
+    for n in tasks
+)
+"""Rows that a shorter round changes: short locks are found held, and who waits looks at the lock once a round."""
 
 IDLE = ("alone idle 0 20000 250 100",)
 """Wake-ups by how many ns before the sleeper asked to sleep, with rounds that are shorter than the steps."""

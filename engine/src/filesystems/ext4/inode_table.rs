@@ -113,7 +113,8 @@ impl InodeTable {
         self.uptodate.borrow().contains(&block)
     }
 
-    /// Brings in the block of a new inode; making a block of it takes `time`.
+    /// Brings in the block of a new inode, under its buffer's lock. Who has brought it changes it first in the handle, which takes `time`
+    /// (`jbd2_journal_get_write_access`); those who wait for the block do not wait for that.
     pub async fn load<M: Machine>(&self, m: &M, device: &BlockDevice, inode: u32, ialloc: &Ialloc, time: Time) {
         let block = inode / INODES_PER_BLOCK;
         if self.has(block) {
@@ -121,15 +122,18 @@ impl InodeTable {
         }
         let lock = self.join(m, block);
         m.lock(lock, Side::Write).await;
-        if !self.has(block) {
+        let brings = !self.has(block);
+        if brings {
             if !ialloc.alone_in_block(inode) {
                 device.read(m, BLOCK).await;
             }
-            m.run(Account::System, time).await;
             self.uptodate.borrow_mut().insert(block);
         }
         m.unlock(lock, Side::Write).await;
         self.leave(m, block);
+        if brings {
+            m.run(Account::System, time).await;
+        }
     }
 
     fn join<M: Machine>(&self, m: &M, block: u32) -> LockId {

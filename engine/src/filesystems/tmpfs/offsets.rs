@@ -4,19 +4,25 @@
 //! `struct shmem_inode_info` before 64 (`dir_offsets`, 32), and a node. Numbers grow (`xa_alloc_cyclic`, `mtree_alloc_cyclic`), so new names come
 //! to the last node: in an xarray 64 numbers, in a maple tree up to 16 entries of names and gaps. A node of a maple tree above it says
 //! how large the largest gap is (`mas_update_gap`), which each name changes that comes behind the others.
+//!
+//! A change of a maple tree with one node is part of the operation's time. Names that do not fit into one node take more, and so does a node
+//! that is split or joins another.
 
+use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::listed::{Entry, Pointers, OTHERS};
 use crate::filesystems::paged::Paged;
 use crate::filesystems::DirId;
 use crate::kernel::vfs::DirectoryOffsets;
-use crate::waist::{Access, Machine};
+use crate::waist::{Access, Machine, Time};
 use std::cell::RefCell;
 
 /// Numbers of a node of an xarray (`XA_CHUNK_SIZE`).
 const NUMBERS: u32 = 64;
 /// Names of a leaf of a maple tree, whose 16 slots have gaps between them too (`MAPLE_RANGE64_SLOTS`).
 const NAMES: u32 = 8;
+/// Names without gaps between them that fill a leaf.
+const FULL: u32 = 15;
 
 /// A node, and how many of its numbers were given and have names.
 #[derive(Clone, Copy, Default)]
@@ -25,11 +31,12 @@ struct Node {
     names: u32,
 }
 
-/// The tree of a directory: its last node, and how many there are.
+/// The tree of a directory: its last node, and how many nodes and names there are.
 #[derive(Clone, Copy, Default)]
 struct Tree {
     last: Option<u32>,
     nodes: u32,
+    names: u32,
     /// The node of the latest second name of a file.
     others: Option<u32>,
 }
@@ -44,9 +51,19 @@ struct Trees {
     names: Paged<Option<u32>>,
 }
 
+cost_table!(
+    /// What changes of a maple tree take besides.
+    TreeCosts {
+        deep: ["offsets.deep"],
+        split: ["offsets.split"],
+        merge: ["offsets.merge"],
+    }
+);
+
 /// Those of all directories of a mount.
 pub(super) struct Offsets {
     rule: DirectoryOffsets,
+    costs: TreeCosts,
     trees: RefCell<Trees>,
     /// Lines of directories: `dir_offsets`, and the node above.
     contexts: Pointers,
@@ -59,6 +76,7 @@ impl Offsets {
     pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             rule: costs.rules().directory_offsets,
+            costs: TreeCosts::new(costs)?,
             trees: RefCell::default(),
             contexts: Pointers::default(),
             above: Pointers::default(),
@@ -71,22 +89,38 @@ impl Offsets {
         self.rule != DirectoryOffsets::None
     }
 
-    /// `simple_offset_add`.
-    pub fn add<M: Machine>(&self, m: &M, dir: DirId, name: Entry) {
+    /// `simple_offset_add`: what it takes beyond a tree of one node.
+    pub fn add<M: Machine>(&self, m: &M, dir: DirId, name: Entry) -> Time {
         if self.rule == DirectoryOffsets::None {
-            return;
+            return 0;
         }
-        let (node, nodes) = self.trees.borrow_mut().add(dir, name, self.rule);
+        let mut trees = self.trees.borrow_mut();
+        let before = *trees.trees.of(dir.into());
+        let (node, nodes) = trees.add(dir, name, self.rule);
         self.change(m, dir, node, nodes);
+        let split = before.nodes > 0 && nodes > before.nodes;
+        self.takes(before.names + 1, if split { self.costs.split } else { 0 })
     }
 
-    /// `simple_offset_remove`.
-    pub fn remove<M: Machine>(&self, m: &M, dir: DirId, name: Entry) {
+    /// `simple_offset_remove`, the same.
+    pub fn remove<M: Machine>(&self, m: &M, dir: DirId, name: Entry) -> Time {
         let mut trees = self.trees.borrow_mut();
-        let Some(node) = trees.name(dir, name).take() else { return };
-        self.change(m, dir, node, trees.trees.of(dir.into()).nodes);
-        if trees.remove(dir, node) {
+        let Some(node) = trees.name(dir, name).take() else { return 0 };
+        let Tree { nodes, names, .. } = *trees.trees.of(dir.into());
+        self.change(m, dir, node, nodes);
+        let merges = trees.remove(dir, node);
+        if merges {
             self.node.free(m, node.into());
+        }
+        self.takes(names, if merges { self.costs.merge } else { 0 })
+    }
+
+    /// A change of a tree of so many names, which `rebuilds` nodes for so long.
+    fn takes(&self, names: u32, rebuilds: Time) -> Time {
+        match self.rule {
+            DirectoryOffsets::MapleTree if names > FULL => self.costs.deep + rebuilds,
+            DirectoryOffsets::MapleTree => rebuilds,
+            _ => 0,
         }
     }
 
@@ -116,7 +150,9 @@ impl Trees {
         let at = self.nodes.of(node.into());
         (at.given, at.names) = (at.given + 1, at.names + 1);
         *self.name(dir, name) = Some(node);
-        (node, self.trees.of(dir.into()).nodes)
+        let tree = self.trees.of(dir.into());
+        tree.names += 1;
+        (node, tree.nodes)
     }
 
     fn is_full(&mut self, node: u32, rule: DirectoryOffsets) -> bool {
@@ -143,6 +179,7 @@ impl Trees {
     fn remove(&mut self, dir: DirId, node: u32) -> bool {
         let (names, tree) = (&mut self.nodes.of(node.into()).names, self.trees.of(dir.into()));
         *names -= 1;
+        tree.names -= 1;
         let goes = *names == 0 && tree.last != Some(node);
         if goes {
             tree.nodes -= 1;
