@@ -200,7 +200,7 @@ rules! {
     /// Who reserves room sums two counters over all CPUs to ask for that (`need_preemptive_reclaim`).
     "btrfs.preempt_sums" => preempt_sums: bool = false;
     /// And reads the size of a reserve under the reserve's own lock (`btrfs_block_rsv_reserved`).
-    "btrfs.reserve_locks" => reserve_locks: bool = false;
+    "btrfs.reserve_locks" => reserve_locks: bool = true;
     /// What who finds no room for metadata does (`__reserve_bytes`).
     "btrfs.reserving" => reserving: btrfs::Reserving = btrfs::Reserving::Tickets;
     /// How a search makes blocking locks of its path spinning again (`btrfs_clear_path_blocking`).
