@@ -183,7 +183,8 @@ class DeviceUse(Section):
         default=None, description="CPU time of a request's end, without the wake-up."
     )
     write_cache: Literal["volatile", "none"] | None = Field(
-        default=None, description="Whether it has a cache that loses its data; without one no flushes are sent."
+        default=None,
+        description="Whether it has a cache that loses its data; without one no flushes are sent.",
     )
     read: _Time = Field(default=ServiceUse(), description="Time of a read.")
     write: _Time = Field(default=ServiceUse(), description="Time of a write.")

@@ -201,6 +201,8 @@ rules! {
     "btrfs.preempt_sums" => preempt_sums: bool = false;
     /// And reads the size of a reserve under the reserve's own lock (`btrfs_block_rsv_reserved`).
     "btrfs.reserve_locks" => reserve_locks: bool = true;
+    /// A write before the end of its file asks whether there is an extent (`btrfs_find_new_delalloc_bytes`).
+    "btrfs.finds_new_bytes" => finds_new_bytes: bool = true;
     /// What who finds no room for metadata does (`__reserve_bytes`).
     "btrfs.reserving" => reserving: btrfs::Reserving = btrfs::Reserving::Tickets;
     /// How a search makes blocking locks of its path spinning again (`btrfs_clear_path_blocking`).
