@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agree import assert_same
+from machines import assert_same
 
 from engine import acquired_each, scenario_spec, simulate_whole, the_lock
 
