@@ -45,6 +45,11 @@ def test_a_scenario_lays_its_settings_over_the_profile(tmp_path: Path) -> None:
     assert device["read"] == load_device("nvme").read.spec()
 
 
+def test_a_scenario_says_whether_a_device_has_a_cache(tmp_path: Path) -> None:
+    assert not spec(tmp_path, "device.write_cache=none")["device"]["write_cache"]
+    assert spec(tmp_path, "device.write_cache=volatile")["device"]["write_cache"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

@@ -10,11 +10,13 @@ from engine import run_scenario, the_lock
 from simfs.results.run_result import RunResult
 
 
-def written(tmp_path: Path, operations: str, *, tasks: int = 1, files: int = 4) -> RunResult:
+def written(
+    tmp_path: Path, operations: str, *, tasks: int = 1, files: int = 4, kernel: str = "linux-6.12"
+) -> RunResult:
     text = (
         "simfs: 1\nname: write\ntitle: write\n"
         "machine: {profile: server-24, cpus: 4, costs: {step_cv: 0}}\n"
-        "kernel: linux-6.12\n"
+        f"kernel: {kernel}\n"
         "filesystem: {kind: btrfs, size: 8 GiB}\n"
         f"workload: {{kind: mix, tasks: {tasks}, directories: per-task, files: {files}, file_size: 4 KiB,\n"
         f"  order: in-turn, operations: [{operations}]}}\n"
@@ -44,3 +46,15 @@ def test_a_buffered_write_reserves_room_and_gives_back_what_dirty_pages_had(
 def test_writers_of_their_own_files_meet_at_the_room(tmp_path: Path) -> None:
     result = written(tmp_path, "{op: overwrite, on: first}", tasks=2)
     assert the_lock(result, "btrfs.space_info").line_transfers > result.operations
+
+
+def test_a_write_before_the_end_of_a_file_searches_the_tree_once_a_page(tmp_path: Path) -> None:
+    """`btrfs_find_new_delalloc_bytes`: the second of four writes into a page; others find the map of the hole."""
+    operations = "{op: create}, {op: append, size: 1 KiB, repeat: 16, on: made}, {op: unlink, on: made}"
+
+    def searches(kernel: str) -> float:
+        result = written(tmp_path, operations, kernel=kernel)
+        return the_lock(result, "btrfs.fs tree L0").acquired / result.operations
+
+    without = searches("{profile: linux-6.12, rules: {btrfs.finds_new_bytes: false}}")
+    assert searches("linux-6.12") - without == pytest.approx(4, abs=0.5)

@@ -31,7 +31,7 @@ ERAS: dict[str, Eras] = {
     "ext4.buffer": {(3, 0): "semaphore"},
     **dict.fromkeys(("ext4.i_es_lock", "ext4.j_state_lock"), RWLOCKS),
     **dict.fromkeys(("ext4.j_list_lock", "ext4.s_md_lock"), SPINLOCKS),
-    **dict.fromkeys(("ext4.j_checkpoint_mutex", "xfs.inodegc_wq"), MUTEXES),
+    **dict.fromkeys(("ext4.j_checkpoint_mutex", "xfs.inodegc_wq", "xfs.cil_wq"), MUTEXES),
     "btrfs.tree": {
         (3, 0): "btrfs-tree-2", (3, 1): "btrfs-tree-3-biased", (3, 16): "btrfs-tree-3", (5, 11): "rwsem-5.11",
     },
@@ -41,7 +41,7 @@ ERAS: dict[str, Eras] = {
     "tmpfs.stat_lock": SPINLOCKS,
     **dict.fromkeys(("vfs.dentry_lru", "block.private_lock", "ext4.next_generation"), SPINLOCKS),
     **dict.fromkeys(("ext4.group_spin", "btrfs.log_csum_range", "btrfs.delayed_refs", "btrfs.space_info"), SPINLOCKS),
-    **dict.fromkeys(("btrfs.inode_lock", "btrfs.trans_lock", "btrfs.delalloc_lock"), SPINLOCKS),
+    **dict.fromkeys(("btrfs.inode_lock", "btrfs.trans_lock", "btrfs.delalloc_lock", "btrfs.block_rsv"), SPINLOCKS),
     **dict.fromkeys(("xfs.cil_lock",), SPINLOCKS),
     **dict.fromkeys(("ext4.orphan", "btrfs.delayed_node", "btrfs.log_mutex"), MUTEXES),
     **dict.fromkeys(("vfs.s_vfs_rename_mutex",), MUTEXES),

@@ -182,6 +182,10 @@ class DeviceUse(Section):
     interrupt: Duration | None = Field(
         default=None, description="CPU time of a request's end, without the wake-up."
     )
+    write_cache: Literal["volatile", "none"] | None = Field(
+        default=None,
+        description="Whether it has a cache that loses its data; without one no flushes are sent.",
+    )
     read: _Time = Field(default=ServiceUse(), description="Time of a read.")
     write: _Time = Field(default=ServiceUse(), description="Time of a write.")
     flush: _Time = Field(

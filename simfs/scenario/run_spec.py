@@ -152,6 +152,8 @@ def device_spec(use: DeviceUse, counted: Mapping[str, float] | None = None) -> d
         spec[request] |= given
         if request == "flush" and given:
             spec.pop("write_cache", None)  # what is flushed is a cache
+    if use.write_cache is not None:
+        spec["write_cache"] = use.write_cache == "volatile"
     laid = {
         "disk": _given(
             revolution_ns=use.disk.revolution,

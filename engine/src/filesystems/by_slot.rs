@@ -27,6 +27,11 @@ impl<T: Clone> BySlot<T> {
         values[slot].get_or_insert_with(make).clone()
     }
 
+    /// A slot has none any more.
+    pub fn forget(&self, slot: u32) {
+        self.0.borrow_mut().get_mut(slot as usize).map(Option::take);
+    }
+
     /// A slot has this one from now on.
     pub fn put(&self, slot: u32, value: T) {
         let (mut values, slot) = (self.0.borrow_mut(), slot as usize);

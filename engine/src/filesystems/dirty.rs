@@ -65,6 +65,11 @@ impl DirtyFiles {
         files.get(slot as usize).map_or(0, |(dirty, has_blocks)| u64::from(dirty.new) + u64::from(*has_blocks))
     }
 
+    /// Bytes of a file that have blocks.
+    pub fn with_blocks(&self, slot: u32) -> u64 {
+        self.files.borrow().get(slot as usize).map_or(0, |(_, has_blocks)| u64::from(*has_blocks))
+    }
+
     /// A file ends so many bytes before its end: what has no blocks goes first.
     pub fn shorten(&self, slot: u32, bytes: u32) {
         self.change(slot, |dirty, has_blocks| {

@@ -15,12 +15,13 @@ use std::rc::Rc;
 pub const MS: Time = 1_000_000_000;
 
 /// The type of each lock, by its role.
-const LOCKS: [(&str, &str); 22] = [
+const LOCKS: [(&str, &str); 23] = [
     ("xfs.buffer", "semaphore"),
     ("xfs.ilock", "rwsem"),
     ("xfs.iolock", "rwsem"),
     ("xfs.cil_ctx", "rwsem"),
     ("xfs.cil_lock", "qspinlock"),
+    ("xfs.cil_wq", "mutex"),
     ("vfs.i_rwsem", "rwsem"),
     ("vfs.freeze", "percpu-rwsem"),
     ("vfs.inode_hash", "qspinlock"),

@@ -1,7 +1,7 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 46] = [
+pub const ROLES: [(&str, &str); 48] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
@@ -22,6 +22,7 @@ pub const ROLES: [(&str, &str); 46] = [
     ("xfs.iolock", "an inode's data (IOLOCK)"),
     ("xfs.i_flags_lock", "an inode's flags, and its size before 5.13"),
     ("xfs.inodegc_wq", "the queue of the workers that free inodes, while a statfs waits for them"),
+    ("xfs.cil_wq", "the queue of the workers that write checkpoints, while tasks that sync wait for them"),
     ("xfs.cil_ctx", "the context of the CIL: shared by commits, exclusive for its push"),
     ("xfs.cil_lock", "lists and counters of the CIL"),
     ("ext4.group_spin", "a block group"),
@@ -43,6 +44,7 @@ pub const ROLES: [(&str, &str); 46] = [
     ("btrfs.log_csum_range", "ranges of the log whose checksums are being written"),
     ("btrfs.delayed_refs", "a transaction's delayed references"),
     ("btrfs.space_info", "room that is reserved"),
+    ("btrfs.block_rsv", "the reserve of all trees together"),
     ("btrfs.delalloc_lock", "a subvolume's inodes with dirty pages"),
     ("btrfs.delayed_ref_head", "a block's delayed references"),
     ("btrfs.free_space_lock", "the free space of a block group"),

@@ -155,6 +155,8 @@ rules! {
     "xfs.cil" => cil: xfs::Cil = xfs::Cil::PerCpu;
     /// How many checkpoints are written at a time (`xlog_cil_push_work`).
     "xfs.cil_push" => cil_push: xfs::CilPush = xfs::CilPush::Pipelined;
+    /// Of what parts the queue of their workers is (`flush_workqueue_prep_pwqs`).
+    "xfs.cil_queue" => cil_queue: xfs::CilQueue = xfs::CilQueue::Cpu;
     /// Which writes of a checkpoint flush the device (`xlog_write_iclog`).
     "xfs.log_flushes" => log_flushes: xfs::LogFlushes = xfs::LogFlushes::Ends;
     /// A checkpoint puts the items of lists by CPU into their order first (`xlog_cil_order_cmp`).
@@ -197,6 +199,10 @@ rules! {
     "btrfs.reclaim" => reclaim: btrfs::MetadataReclaim = btrfs::MetadataReclaim::Preemptive;
     /// Who reserves room sums two counters over all CPUs to ask for that (`need_preemptive_reclaim`).
     "btrfs.preempt_sums" => preempt_sums: bool = false;
+    /// And reads the size of a reserve under the reserve's own lock (`btrfs_block_rsv_reserved`).
+    "btrfs.reserve_locks" => reserve_locks: bool = true;
+    /// A write before the end of its file asks whether there is an extent (`btrfs_find_new_delalloc_bytes`).
+    "btrfs.finds_new_bytes" => finds_new_bytes: bool = true;
     /// What who finds no room for metadata does (`__reserve_bytes`).
     "btrfs.reserving" => reserving: btrfs::Reserving = btrfs::Reserving::Tickets;
     /// How a search makes blocking locks of its path spinning again (`btrfs_clear_path_blocking`).

@@ -27,6 +27,18 @@ choice! {
 }
 
 choice! {
+    /// Of what parts the queue of the workers is that write checkpoints, and for which a pool's lock is taken when it is flushed.
+    pub enum CilQueue {
+        /// One for each node (before 6.6).
+        Node = "node",
+        /// One for each CPU.
+        Cpu = "cpu",
+        /// One for each CPU, and the lock once for each pool (since 6.13).
+        CpuByPool = "cpu-by-pool",
+    }
+}
+
+choice! {
     /// Which writes of a checkpoint's log buffers flush the device's cache (`xlog_write_iclog`).
     pub enum LogFlushes {
         /// Each, which also goes past the cache (before 5.14).

@@ -58,6 +58,8 @@ pub struct FileData {
     no_xattrs: bool,
     /// Its data are another file's and none was written since: no page of it is in memory.
     without_pages: bool,
+    /// The pages before this one have maps of the holes that they are until they are written back.
+    mapped: u64,
     /// What of it is in memory, where memory has an end.
     pub pages: Option<Rc<PageCache>>,
 }
@@ -186,7 +188,15 @@ impl FileData {
     /// Nothing of it is to be written any more (`truncate_setsize`).
     pub fn truncate(&mut self) {
         self.size = 0;
-        (self.dirty, self.dirty_pages) = Default::default();
+        (self.dirty, self.dirty_pages, self.mapped) = Default::default();
+    }
+
+    /// Whether a write into a dirty page before the end has to ask the tree for an extent, which makes a map of the hole that it finds.
+    pub fn lacks_map(&mut self, offset: u64, was: WasDirty) -> bool {
+        let page = offset / u64::from(BLOCK);
+        let asks = was.range && page * u64::from(BLOCK) < self.size && page >= self.mapped;
+        self.mapped = self.mapped.max(if asks { page + 1 } else { 0 });
+        asks
     }
 
     /// Its extents have gone in this transaction; the next fsync logs all of it (`BTRFS_INODE_NEEDS_FULL_SYNC`).

@@ -1,10 +1,11 @@
 //! What btrfs does to open files under the locks of the VFS (`fs/btrfs/file.c`, `fs/btrfs/inode.c`), and as a whole.
 
 use super::super::mount::Btrfs;
+use super::super::tree::items;
 use crate::filesystems::read_write::{self, FileOperations};
 use crate::filesystems::times::Timed;
 use crate::filesystems::vfs::SuperOperations;
-use crate::filesystems::{Attribute, DirId, File, Io, LaidOut, NoSpace};
+use crate::filesystems::{Attribute, DirId, File, Io, LaidOut, NoSpace, BLOCK};
 use crate::waist::Machine;
 use crate::waist::{Account, Side, Time};
 use crate::writeback::Flushed;
@@ -55,6 +56,11 @@ impl<M: Machine> FileOperations<M> for Btrfs {
     async fn write_end(&self, m: &M, file: &File, offset: u64, bytes: u32) {
         self.get_pages(m, file.inode, (offset, bytes)).await;
         let was = self.data(file.inode).was_dirty(offset, u64::from(bytes));
+        if self.delalloc.finds_new_bytes && self.data(file.inode).lacks_map(offset, was) {
+            let page = offset - offset % u64::from(BLOCK);
+            self.read_item(m, items::extent(self.file(file.inode).ino, page).key, 0).await;
+            // btrfs_find_new_delalloc_bytes
+        }
         self.delalloc.dirty(m, &self.transaction.reservations, was).await;
         self.data(file.inode).write(offset, u64::from(bytes), self.transid());
         self.dirtied(m, file.inode).await;

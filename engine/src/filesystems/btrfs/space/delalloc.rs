@@ -15,6 +15,8 @@ pub struct Delalloc {
     lock: LockId,
     list: LineId,
     list_time: Time,
+    /// A write before the end of its file asks whether there is an extent (`btrfs_find_new_delalloc_bytes`).
+    pub finds_new_bytes: bool,
 }
 
 /// What was dirty of a range that is written, and of its inode.
@@ -49,6 +51,7 @@ impl Delalloc {
             lock: m.new_lock(m.class("btrfs.delalloc_lock", "btrfs.delalloc_lock")),
             list: m.new_line(1),
             list_time: costs.sum(&["delalloc_list"])?,
+            finds_new_bytes: costs.rules().finds_new_bytes,
         })
     }
 

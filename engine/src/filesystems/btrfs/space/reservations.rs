@@ -1,7 +1,8 @@
 //! Room that transactions, delayed items and writes through the page cache reserve and give back, under the spinlocks of the metadata's and
 //! the data's `struct btrfs_space_info` (`fs/btrfs/space-info.c`, `block-rsv.c`, `delalloc-space.c`).
 //!
-//! The spinlocks of the block reserves are as global and are taken in the same calls: the space_info's stands for them, too.
+//! The spinlocks of the block reserves are as global and are taken in the same calls: the space_info's stands for them, too. Only that of
+//! the global reserve is apart where each reservation takes it inside (`btrfs_block_rsv_reserved`).
 
 use crate::filesystems::costs::Costs;
 use crate::waist::Machine;
@@ -12,6 +13,8 @@ pub struct Reservations {
     metadata: SpaceInfo,
     data: SpaceInfo,
     delalloc: Option<SummedCounters>,
+    /// The lock of `global_block_rsv`, where its size is read under it.
+    global_reserve: Option<LockId>,
     /// Time under the lock of a reservation (`__reserve_bytes`).
     pub reserve_time: Time,
     /// And of giving back (`btrfs_block_rsv_release`).
@@ -26,6 +29,10 @@ impl Reservations {
             metadata: SpaceInfo::new(m, costs.number("btrfs_space_info.shared")? as u32),
             data: SpaceInfo::new(m, 1), // without a block reserve
             delalloc: costs.rules().preempt_sums.then(|| SummedCounters::new(m, sum_time)),
+            global_reserve: costs
+                .rules()
+                .reserve_locks
+                .then(|| m.new_lock(m.class("btrfs.block_rsv", "btrfs.block_rsv"))),
             reserve_time: costs.sum(&["space_reserve"])?,
             release_time: costs.sum(&["space_release"])?,
         })
@@ -34,6 +41,10 @@ impl Reservations {
     /// `btrfs_reserve_metadata_bytes`, which finds room, and asks whether to reclaim some (`need_preemptive_reclaim`).
     pub async fn reserve<M: Machine>(&self, m: &M) {
         self.metadata.lock(m).await;
+        if let Some(reserve) = self.global_reserve {
+            m.lock(reserve, Side::Write).await;
+            m.unlock(reserve, Side::Write).await;
+        }
         let sums = self.delalloc.as_ref().map_or(0, |counters| counters.sum(m));
         m.run(Account::System, self.reserve_time + sums).await;
         self.metadata.unlock(m).await;

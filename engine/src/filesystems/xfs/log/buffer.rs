@@ -55,6 +55,16 @@ impl Buffer {
         m.touch(self.lines, Access::Write);
     }
 
+    /// `xfs_buf_trylock`: whether nobody had it.
+    pub fn try_lock<M: Machine>(&self, m: &M) -> bool {
+        let got = m.try_lock(self.lock, Side::Write);
+        if got {
+            m.use_block(self.memory, self.bytes);
+            m.touch(self.lines, Access::Write);
+        }
+        got
+    }
+
     /// `xfs_buf_unlock`, from `iop_committing` for a buffer that was joined to a transaction.
     pub async fn unlock<M: Machine>(&self, m: &M) {
         m.unlock(self.lock, Side::Write).await;

@@ -85,7 +85,7 @@ impl Checkpoints {
             head: Cell::new(1),
             queued: Cell::new(false),
             pushed: Cell::new(0),
-            pushes: Pushes::new(rules.cil_push == CilPush::Serial),
+            pushes: Pushes::new(m, rules.cil_push == CilPush::Serial, costs)?,
             idle_workers: RefCell::default(),
             throttled: RefCell::default(),
             stable: Cell::new(false),

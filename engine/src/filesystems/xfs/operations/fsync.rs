@@ -4,9 +4,13 @@
 //! Blocks for new pages are allocated, as unwritten, when the pages are written (`xfs_bmapi_convert_one_delalloc`); when the data are on
 //! the device, a worker of the CPU where the write ended makes them written (`xfs_end_io`, `xfs_iomap_write_unwritten`), and only then
 //! the pages are no longer under writeback.
+//!
+//! A file of 64 KiB and more is given blocks behind its end, twice as many as it has (`xfs_iomap_prealloc_size`), which the next
+//! pages lie in. They are not taken off the free space, nor given back when the file is closed.
 
 use crate::cost_table;
 use crate::devices::{End, Request, Work};
+use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::dirty::{DirtyFiles, Piece};
 use crate::filesystems::mapping::{self, Mapping};
@@ -14,6 +18,7 @@ use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::log::grant::{TR_FSYNCTS, TR_WRITE};
 use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
+use crate::filesystems::BLOCK;
 use crate::kernel::xfs::{FsyncIlock, LogFlushed};
 use crate::waist::Machine;
 use crate::waist::{Account, CpuId, LockId, Side, Time};
@@ -60,6 +65,24 @@ cost_table!(FsyncCosts {
     times_end: ["tmp_short.unlock_file_ilock_excl_4"],
 });
 
+/// From this size on a file is given blocks behind its end (`m_allocsize_log`).
+const PREALLOCATES: u64 = 64 << 10;
+
+/// The blocks that a file was given for data.
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    /// Bytes that they are for.
+    bytes: u64,
+    /// The group of the last one.
+    agno: u32,
+}
+
+/// A file of so many bytes is given blocks because it has become one of `size`: for how many bytes.
+fn with_blocks_behind(before: u64, size: u64) -> u64 {
+    let behind = if before < PREALLOCATES { 0 } else { 2 * before };
+    (size + behind).next_multiple_of(u64::from(BLOCK))
+}
+
 /// What writing back and syncing needs.
 pub(crate) struct Fsync {
     costs: FsyncCosts,
@@ -69,6 +92,8 @@ pub(crate) struct Fsync {
     flushed: LogFlushed,
     /// By slot, the tick in which the inode's times last changed.
     changed: RefCell<Vec<Time>>,
+    /// By slot.
+    given: BySlot<Given>,
     /// What was written to files and not written back.
     pub dirty: DirtyFiles,
     /// Files with extents to be made written ones, and what completes when they are (`xfs-conv`).
@@ -85,6 +110,7 @@ impl Fsync {
             ilock: costs.rules().fsync_ilock,
             flushed: costs.rules().log_flushed,
             changed: RefCell::default(),
+            given: BySlot::default(),
             dirty: DirtyFiles::default(),
             unwritten: Rc::new(Workqueue::new(m)),
         })
@@ -92,8 +118,14 @@ impl Fsync {
 
     /// A file is there: its times are those of now, nothing of it is dirty.
     pub fn made<M: Machine>(&self, m: &M, slot: u32) {
-        self.dirty.forget(slot);
+        self.emptied(slot);
         self.change(slot, m.now() / self.tick);
+    }
+
+    /// A file has neither data nor blocks any more.
+    pub fn emptied(&self, slot: u32) {
+        self.dirty.forget(slot);
+        self.given.forget(slot);
     }
 
     /// Returns whether the times change, which they do once a tick.
@@ -177,22 +209,39 @@ impl Xfs {
         }
     }
 
-    /// Blocks for pages that have none (`xfs_bmapi_convert_one_delalloc`).
-    async fn allocate<M: Machine>(&self, m: &M, inode: Inode) {
-        let c = &self.sync.allocate;
+    /// Blocks for pages that have none (`xfs_bmapi_convert_one_delalloc`), for so many bytes of the file.
+    async fn allocate<M: Machine>(&self, m: &M, slot: u32, bytes: u64) {
+        let (c, inode) = (&self.sync.allocate, self.inodes.inode(slot));
         m.run(Account::System, c.reserve).await;
         let ticket = self.log.reserve(m, TR_WRITE).await;
         inode.ilock(m).await;
-        let group = self.group_of(inode.ino);
-        m.run(Account::System, c.agf).await;
-        group.agf.lock(m).await;
+        let last = self.sync.given.get(slot).map_or(self.group_number(inode.ino) as u32, |given| given.agno);
+        let count = self.layout.borrow().geometry().agcount;
+        let groups: Vec<_> = (0..count).map(|nth| (last + nth) % count).collect();
+        let agno = self.lock_an_agf(m, &groups).await;
+        let agf = self.group(agno).agf;
         m.run(Account::System, c.allocate).await;
-        self.log.commit(m, Logged::items([inode.item(), group.agf.item()]).further(2)).await;
+        self.log.commit(m, Logged::items([inode.item(), agf.item()]).further(2)).await;
         m.run(Account::System, c.commit).await;
-        group.agf.unlock(m).await;
+        agf.unlock(m).await;
+        self.sync.given.put(slot, Given { bytes, agno });
         self.log.committed(m, ticket).await;
         inode.iunlock(m).await;
         m.run(Account::System, self.sync.costs.submit).await;
+    }
+
+    /// Locks the first AGF of these groups that nobody has, else that of the first group (`xfs_alloc_vextent_iterate_ags`: the first turn
+    /// is with `XFS_ALLOC_FLAG_TRYLOCK`). Returns the group.
+    pub(super) async fn lock_an_agf<M: Machine>(&self, m: &M, groups: &[u32]) -> u32 {
+        for &agno in groups {
+            m.run(Account::System, self.sync.allocate.agf).await;
+            if self.group(agno).agf.try_lock(m) {
+                return agno;
+            }
+        }
+        m.run(Account::System, self.sync.allocate.agf).await;
+        self.group(groups[0]).agf.lock(m).await;
+        groups[0]
     }
 
     /// The program of a CPU's worker that ends writes of unwritten extents.
@@ -219,11 +268,17 @@ impl Mapping for Xfs {
     /// The next piece that is to be written back; blocks for all pages without one are allocated with the first of them
     /// (`xfs_convert_blocks`).
     async fn take_piece<M: Machine>(&self, m: &M, slot: u32, most: u64, allocated: &mut bool) -> Option<Piece> {
-        let piece = self.sync.dirty.take_piece(slot, most)?;
+        let mut piece = self.sync.dirty.take_piece(slot, most)?;
         self.storage.writeback.note(slot, self.dirty_pages(slot));
         m.run(Account::System, self.sync.costs.page * (piece.pages() - 1)).await;
-        if piece.is_new && !std::mem::replace(allocated, true) {
-            self.allocate(m, self.inodes.inode(slot)).await;
+        if piece.is_new {
+            let (before, size) =
+                (self.sync.dirty.with_blocks(slot) - u64::from(piece.bytes), self.sync.dirty.size(slot));
+            let given = self.sync.given.get(slot).map_or(0, |given| given.bytes);
+            if !std::mem::replace(allocated, true) && size > given {
+                self.allocate(m, slot, with_blocks_behind(before, size)).await;
+            }
+            piece.is_new = before + u64::from(piece.bytes) > before.next_multiple_of(u64::from(BLOCK));
         }
         Some(piece)
     }

@@ -62,10 +62,16 @@ impl Xfs {
         let groups = self.layout.borrow().groups_for_file(inode.ino, most);
         let mut count = 0;
         if self.layout.borrow().free_blocks() > u64::from(most) + SPARE {
-            for agno in groups {
+            for (tries, agno) in groups.iter().map(|agno| (true, *agno)).chain(groups.iter().map(|agno| (false, *agno)))
+            {
                 let agf = self.group(agno).agf;
                 m.run(Account::System, c.agf).await;
-                agf.lock(m).await;
+                if tries && !agf.try_lock(m) {
+                    continue; // XFS_ALLOC_FLAG_TRYLOCK
+                }
+                if !tries {
+                    agf.lock(m).await;
+                }
                 let mut touches = Touches::default();
                 count = self.layout.borrow_mut().alloc_for_file(inode.ino, agno, most, &mut touches).unwrap_or(0);
                 self.get_buffers(m, &touches).await;
@@ -93,7 +99,7 @@ impl Xfs {
     /// `xfs_setattr_size` to nothing. Pages under writeback are waited for.
     pub(super) async fn truncate_file<M: Machine>(&self, m: &M, slot: u32) {
         let inode = self.inodes.inode(slot);
-        self.sync.dirty.forget(slot);
+        self.sync.emptied(slot);
         self.storage.writeback.truncated(m, slot, 0).await; // truncate_setsize
         self.itruncate(m, &inode, None).await;
         inode.test_flags(m).await; // sets XFS_ITRUNCATED

@@ -4,10 +4,15 @@
 //! `flush_workqueue` gives each who comes a colour, and what is queued after him the next one. Only the first of those who wait is told
 //! when the last item of his colour has returned. He then tells the others for whom nothing is under way any more, and makes the next one the
 //! first (`__flush_workqueue`, 3.5 to 6.18). So they wait until he has a CPU. Who comes when all colours are in use shares one with others that come
-//! then. `wq->mutex`, under which this happens, is not modelled.
+//! then.
+//!
+//! All of this happens under `wq->mutex`. Who comes, and the first when he goes on, gives each part of the queue (`struct pool_workqueue`) a
+//! colour, under the lock of its pool of workers (`flush_workqueue_prep_pwqs`). What workers and `queue_work` take that lock for is left out.
 
-use crate::waist::LockId;
+use crate::filesystems::costs::Costs;
+use crate::kernel::xfs::CilQueue;
 use crate::waist::Machine;
+use crate::waist::{Access, Account, LineId, LockId, Side, Time};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
@@ -17,9 +22,43 @@ const COLOURS: u32 = 16;
 /// Contexts that are queued or written, and who waits.
 #[derive(Debug)]
 pub struct Pushes {
-    /// Each waits for an item of his own (`flush_work`), and is told by the worker.
-    alone: bool,
+    /// None where each waits for an item of his own (`flush_work`), and is told by the worker.
+    parts: Option<Parts>,
     state: RefCell<State>,
+}
+
+/// `wq->mutex`, and the lines of the parts and of their pools' locks.
+#[derive(Debug)]
+struct Parts {
+    mutex: LockId,
+    lines: Vec<LineId>,
+    /// To change the colour of all.
+    time: Time,
+}
+
+impl Parts {
+    fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+        let (cpus, each) = (m.cpus(), costs.cpus_per_node().clamp(1, m.cpus()));
+        let nodes = cpus.div_ceil(each);
+        let (parts, locked, lines) = match costs.rules().cil_queue {
+            CilQueue::Node => (nodes, nodes, vec![2; nodes as usize]),
+            CilQueue::Cpu => (cpus, cpus, vec![1; (nodes + cpus) as usize]),
+            // Nothing orders the parts of one pool, so that their lines come together.
+            CilQueue::CpuByPool => (cpus, nodes, vec![1 + each; nodes as usize]),
+        };
+        let (part, lock) = (costs.sum(&["cil_queue_part"])?, costs.sum(&["cil_queue_lock"])?);
+        Ok(Self {
+            mutex: m.new_lock(m.class("xfs.cil_wq", "xfs.cil_wq")),
+            lines: lines.into_iter().map(|span| m.new_line(span)).collect(),
+            time: Time::from(parts) * part + Time::from(locked) * lock,
+        })
+    }
+
+    /// `flush_workqueue_prep_pwqs`.
+    async fn colour<M: Machine>(&self, m: &M) {
+        self.lines.iter().for_each(|line| m.touch(*line, Access::Write));
+        m.run(Account::System, self.time).await;
+    }
 }
 
 /// A waiter: his colour, and what is completed for him.
@@ -97,9 +136,10 @@ impl State {
 
 impl Pushes {
     /// Nothing is queued. `alone`: as before 5.15.
-    pub fn new(alone: bool) -> Self {
+    pub fn new<M: Machine>(m: &M, alone: bool, costs: &Costs<'_>) -> Result<Self, String> {
         let colours = if alone { u32::MAX } else { COLOURS };
-        Self { alone, state: RefCell::new(State { colours, ..State::default() }) }
+        let parts = if alone { None } else { Some(Parts::new(m, costs)?) };
+        Ok(Self { parts, state: RefCell::new(State { colours, ..State::default() }) })
     }
 
     /// A context is queued.
@@ -113,7 +153,7 @@ impl Pushes {
     pub async fn end<M: Machine>(&self, m: &M, sequence: u32) {
         let first = self.state.borrow_mut().end(sequence);
         let Some(first) = first else { return };
-        let told = if self.alone { self.state.borrow_mut().cascade() } else { Vec::new() };
+        let told = if self.parts.is_none() { self.state.borrow_mut().cascade() } else { Vec::new() };
         for done in [first].into_iter().chain(told) {
             m.complete(done).await;
         }
@@ -122,16 +162,42 @@ impl Pushes {
     /// Waits for all that are under way now.
     pub async fn wait<M: Machine>(&self, m: &M) {
         let done = m.new_completion();
-        if self.state.borrow_mut().begin_wait(done) {
+        if self.begin_wait(m, done).await {
             m.wchan("__flush_workqueue");
             m.wait_for(done).await;
             let is_first = self.state.borrow().first.is_some_and(|(_, first)| first == done);
-            let told = if is_first { self.state.borrow_mut().cascade() } else { Vec::new() };
-            for other in told {
-                m.complete(other).await;
+            if is_first {
+                self.go_on(m).await;
             }
         }
         m.drop_completion(done);
+    }
+
+    /// Returns whether there is anything to wait for.
+    async fn begin_wait<M: Machine>(&self, m: &M, done: LockId) -> bool {
+        let Some(parts) = &self.parts else { return self.state.borrow_mut().begin_wait(done) };
+        m.lock(parts.mutex, Side::Write).await;
+        let waits = self.state.borrow_mut().begin_wait(done);
+        parts.colour(m).await;
+        m.unlock(parts.mutex, Side::Write).await;
+        waits
+    }
+
+    /// The first was told.
+    async fn go_on<M: Machine>(&self, m: &M) {
+        if let Some(parts) = &self.parts {
+            m.lock(parts.mutex, Side::Write).await;
+            if !self.state.borrow().queue.is_empty() {
+                parts.colour(m).await;
+            }
+        }
+        let told = self.state.borrow_mut().cascade();
+        for other in told {
+            m.complete(other).await;
+        }
+        if let Some(parts) = &self.parts {
+            m.unlock(parts.mutex, Side::Write).await;
+        }
     }
 }
 

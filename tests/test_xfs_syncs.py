@@ -1,0 +1,51 @@
+"""Many tasks that sync on XFS: whose AGF they take, how often, and the mutex of the checkpoint workers' queue."""
+
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from engine import acquired_each, scenario_spec, simulate_whole, the_lock
+
+
+def spec_of(tasks: int, *options: str, ms: float = 20) -> dict[str, Any]:
+    one = (f"sweep.workload.tasks=[{tasks}]", *options)
+    return scenario_spec("xfs-sync-disk-rw", "no-flushes", *one, warmup_ns=0, duration_ns=ms * 1e6)
+
+
+def test_data_go_to_the_next_group_if_somebody_has_the_agf() -> None:
+    """Of two groups both are taken; of sixteen one is free."""
+
+    def waits(*options: str) -> float:
+        agf = the_lock(simulate_whole(spec_of(16, *options)), "xfs.AGF")
+        return agf.contended / agf.acquired
+
+    assert waits("filesystem.agcount=2") > 0.1
+    assert waits() < 0.01
+
+
+def test_a_file_is_given_blocks_behind_its_end() -> None:
+    """Of 512 writes of 1 KiB: 16 blocks up to 64 KiB one by one, then three times as much as there is, and so on."""
+    alone = simulate_whole(spec_of(1, ms=400))
+    assert alone.operations >= 1
+    assert 16 <= acquired_each(alone, "xfs.AGF") < 40
+
+
+@pytest.mark.parametrize(("release", "takes"), [("linux-5.14", False), ("linux-5.15", True)])
+def test_who_syncs_goes_over_the_queue_of_the_workers_under_its_mutex(release: str, takes: bool) -> None:
+    result = simulate_whole(spec_of(4, f"kernel={release}"))
+    assert any(lock.name == "xfs.cil_wq" and lock.acquired > 0 for lock in result.locks) == takes
+
+
+def test_the_mutex_is_held_longest_where_each_cpu_has_a_lock() -> None:
+    def held(design: str) -> float:
+        queue = the_lock(simulate_whole(spec_of(8, f"kernel.rules.xfs.cil_queue={design}")), "xfs.cil_wq")
+        return queue.hold_total_ns / queue.acquired
+
+    assert held("cpu") > 2 * held("cpu-by-pool")
+    assert held("cpu-by-pool") > 1.5 * held("node")
+
+
+@pytest.mark.slow
+def test_both_machines_sync_the_same() -> None:
+    assert_same(spec_of(6, ms=1))
