@@ -11,8 +11,8 @@ from laboratory.plan import KERNELS
 from laboratory.results import Console, Result, read_console
 
 EMULATOR = "QEMU 10.0.13+ds (Debian 13's source package) with parallel-time.patch"
-Place = tuple[str, dict[str, float]]
-"""A series, and the values of a scenario that it stands for."""
+Place = tuple[str, dict[str, float | str]]
+"""A series, and the values of a scenario that it stands for, `variant` among them if it is not the series' name."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,13 @@ def _of_kind(kind: str) -> Callable[[str, Result], Place | None]:
 def _metadata(_guest: str, result: Result) -> Place | None:
     filesystem, _, whose = filesystem_of(result).partition("-")
     return f"{filesystem}-{result.words['kind'].replace('_', '-')}-{whose}", {}
+
+
+def _operation(_guest: str, result: Result) -> Place | None:
+    filesystem, (whose, _, loop) = result.words["filesystem"], result.words["kind"].partition(":")
+    series = f"{loop}, {filesystem}" + (", one directory" if whose == "one" else "")
+    directories = "shared" if whose == "one" else "per-task"
+    return series, {"variant": loop, "filesystem.kind": filesystem, "workload.directories": directories}
 
 
 def _compile(guest: str, result: Result) -> Place | None:
@@ -99,6 +106,16 @@ FORMS = (
         "metadata-",
         _metadata,
         notes=_TICKS,
+    ),
+    Form(
+        "emulated-operations",
+        "Twenty-five loops of operations on files by one and two processes on 24 emulated CPUs, Linux 6.12",
+        "operations",
+        "operations-",
+        _operation,
+        notes=(
+            "The loops are those of tools/file-operations, of which guest-operations is the same on a real guest.",
+        ),
     ),
     Form(
         "emulated-compile",
@@ -186,13 +203,22 @@ def document(form: Form, consoles: list[Console], date: str, seed: int) -> str:
         "series:",
     ]
     for series, values in dict(place for place, _ in found).items():
-        shown = ", ".join(f"{key}: {value:g}" for key, value in values.items())
-        lines.append(f'  "{series}": {{{f"values: {{{shown}}}" if shown else ""}}}')
+        lines.append(f'  "{series}": {{{_stands_for(values)}}}')
     lines += ["rows:", *(f"  - {text}" for _, text in found)]
     cut = [f"{c.guest} was ended after {len(c.results)} rows." for c in consoles if not c.complete]
     if form.notes or cut:
         lines += ["notes:", *(f'  - "{note}"' for note in (*form.notes, *cut))]
     return "\n".join([*lines, ""])
+
+
+def _stands_for(values: dict[str, float | str]) -> str:
+    shown = ", ".join(
+        f"{key}: {value if isinstance(value, str) else f'{value:g}'}"
+        for key, value in values.items()
+        if key != "variant"
+    )
+    parts = [f"variant: {values['variant']}"] if "variant" in values else []
+    return ", ".join([*parts, *([f"values: {{{shown}}}"] if shown else [])])
 
 
 def main() -> None:
