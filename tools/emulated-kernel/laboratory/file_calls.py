@@ -116,5 +116,5 @@ def pages(logs: dict[str, Loop]) -> Values:
         small, large = (min(took(logs[loop], call)) for loop in (name, f"{name}_large"))
         page = round((large - small) / (LARGE - 1))
         found |= {f"call.{name}": [small - page], f"call.{name}_page": [page]}
-    small, large = min(took(logs["append_fsync"], "pwrite64")), mean(took(logs["append_large"], "write"))
-    return found | {"call.append_page": [round((large - small) / (LARGE - 1))]}
+    first, all_pages = min(took(logs["append_fsync"], "pwrite64")), mean(took(logs["append_large"], "write"))
+    return found | {"call.append_page": [round((all_pages - first) / (LARGE - 1))]}
