@@ -80,6 +80,8 @@ def test_a_trace_of_another_kind_is_refused() -> None:
 def test_plans_name_functions_of_init_and_kernels_that_there_are(name: str) -> None:
     functions = set(re.findall(r"^(\w+)\(\)", (TOOL / "guest/init").read_text(), re.MULTILINE))
     kinds = set(re.findall(r'^    \{"(\w+)"', (TOOL / "guest/files.c").read_text(), re.MULTILINE))
+    loops = re.findall(r"LOOP\((\w+)\)", (TOOL.parent / "file-operations/operations.c").read_text())
+    kinds |= {f"{directories}:{loop}" for directories in ("own", "one") for loop in loops}
     names = [guest.name for guest in plan.LOADS[name]]
     assert len(set(names)) == len(names)
     for guest in plan.LOADS[name]:

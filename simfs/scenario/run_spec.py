@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from simfs.scenario.clock import active_cores, clocked, slowed
@@ -134,7 +136,7 @@ def _device_at_speed(use: DeviceUse, scenario: Scenario, machine: Mapping[str, A
     """Return the `device` section with the times of instructions, where the machine's steps are counted."""
     if load_machine(scenario.machine.profile).steps != "counted":
         return device_spec(use)
-    return device_spec(use, _counted(load_device_instructions(use.profile), machine))
+    return device_spec(use, _counted(load_device_instructions(use.profile), scenario.machine, machine))
 
 
 def device_spec(use: DeviceUse, counted: Mapping[str, float] | None = None) -> dict[str, Any]:
@@ -183,8 +185,8 @@ def _filesystem_spec(scenario: Scenario, machine: Mapping[str, Any]) -> dict[str
     vfs = dict(_vfs_costs(use.kind))
     costs = filesystem_costs(use)
     if load_machine(scenario.machine.profile).steps == "counted":
-        costs |= _counted(load_instructions(use.profile or use.kind), machine)
-        vfs |= _counted(load_vfs_instructions(use.kind), machine)
+        costs |= _counted(load_instructions(use.profile or use.kind), scenario.machine, machine)
+        vfs |= _counted(load_vfs_instructions(use.kind), scenario.machine, machine)
     costs |= use.costs
     if not isinstance(use, Tmpfs) and use.cached_inodes is not None:
         costs["cached_inodes"] = use.cached_inodes
@@ -206,10 +208,33 @@ def _filesystem_spec(scenario: Scenario, machine: Mapping[str, Any]) -> dict[str
     return {"filesystem": spec, "vfs": {"costs": vfs}}
 
 
-def _counted(steps: Mapping[str, Quantity], machine: Mapping[str, Any]) -> dict[str, float]:
+def _counted(steps: Mapping[str, Quantity], use: MachineUse, machine: Mapping[str, Any]) -> dict[str, float]:
     """Times of steps on this machine by their instructions; the engine multiplies all by `speed`."""
-    nanoseconds = machine["costs"]["instruction"] / machine["costs"]["speed"]
-    return {name: quantity.plain * nanoseconds for name, quantity in steps.items()}
+    price, speed, entry = machine["costs"]["instruction"], machine["costs"]["speed"], _entry(use.profile)
+    return {name: (step.plain * price + _entries(name) * entry) / speed for name, step in steps.items()}
+
+
+def _entry(profile: str | Path) -> float:
+    """Return what the way into the kernel and back takes beyond its instructions (stacks, mitigations): measured."""
+    machine = load_machine(profile)
+    if "syscall" not in machine.micro:
+        return 0
+    instructions = load_machine("emulated").micro["syscall"].plain
+    return machine.micro["syscall"].plain - instructions * machine.costs.instruction.plain
+
+
+_ENTERED = re.compile(
+    r"before_i_rwsem$|\.enter_(close|write)$|^cu\.close$|^tmp\.write$|"
+    r"call\.(stat|stat_missing|fstat|statfs|lock_range|unlock_range|read|overwrite)$"
+)
+"""Steps with the entry of a system call, of tables of filesystems and of the VFS."""
+_LISTING = 5
+"""System calls of a listing: `openat`, `newfstatat`, `getdents64` until there is nothing, `close`."""
+
+
+def _entries(step: str) -> int:
+    """Return how many system calls begin in a step that was counted."""
+    return _LISTING if step.endswith("call.readdir") else int(bool(_ENTERED.search(step)))
 
 
 def filesystem_costs(use: Xfs | Btrfs | Ext4 | Tmpfs) -> dict[str, float]:

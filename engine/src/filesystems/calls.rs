@@ -24,6 +24,7 @@ cost_table!(CallCosts {
     fstat: ["call.fstat"],
     empty_path: ["call.empty_path"],
     statfs: ["call.statfs"],
+    statfs_cpu: ["call.statfs_cpu"],
     lock_range: ["call.lock_range"],
     unlock_range: ["call.unlock_range"],
     posix_lock: ["call.posix_lock_under_flc_lock"],
@@ -220,7 +221,8 @@ impl Calls {
         let c = &self.costs;
         let (site, time) = match call {
             PlainCall::StatMissing => ("stat", c.stat_missing),
-            PlainCall::Statfs => ("statfs", c.statfs),
+            // percpu_counter_sum looks at every CPU's part of each counter
+            PlainCall::Statfs => ("statfs", c.statfs + c.statfs_cpu * Time::from(m.cpus())),
         };
         m.at(site);
         m.run(Account::System, time).await;

@@ -11,10 +11,6 @@ use std::pin::{pin, Pin};
 
 /// `struct file_operations` and `struct address_space_operations`, and what `struct inode_operations` has of open files.
 pub trait FileOperations<M: Machine>: InodeOperations<M> {
-    /// Times of an `open` of a name that exists and is cached: of the walk, and of the rest.
-    fn reopen_times(&self) -> (Time, Time) {
-        self.open_times()
-    }
     /// An empty file was opened with `O_TRUNC`.
     fn opened_truncating(&self, _file: &File) {}
     /// `release`, when a file is closed.
@@ -69,7 +65,7 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
 
 /// `open` of a name that exists and is cached.
 pub async fn open<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) {
-    let (sb, (walk, rest)) = (fs.super_block(), fs.reopen_times());
+    let (sb, (walk, rest)) = (fs.super_block(), fs.open_times());
     sb.line.permission(m).await;
     sb.calls.open(m, file, walk, sb.rest_of_open(m, rest)).await;
 }
@@ -79,7 +75,7 @@ pub async fn open<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) 
 pub async fn open_creating<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir: DirId, file: &File) {
     let sb = fs.super_block();
     let Some(lookup) = sb.calls.locked_lookup() else { return open(fs, m, file).await };
-    let ((walk, rest), parent) = (fs.reopen_times(), fs.directory_lock(dir));
+    let ((walk, rest), parent) = (fs.open_times(), fs.directory_lock(dir));
     sb.line.permission(m).await;
     sb.calls.walk_to_open(m, file, walk.saturating_sub(lookup)).await;
     sb.calls.count_directory(m, dir).await;

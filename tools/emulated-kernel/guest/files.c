@@ -1,5 +1,6 @@
 /* Loops over small files; an operation of each kind is one turn. */
 #include "load.h"
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,6 +110,58 @@ static void append_fsync(const char *dir, int task, long n)
         die("append");
 }
 
+/* As 4 KiB in operations.c: how long each further page takes. */
+#define LARGE 65536
+static char pages[LARGE] __attribute__((aligned(4096)));
+
+static void large_prepare(const char *dir, int task)
+{
+    append_prepare(dir, task);
+    if (write(kept, pages, LARGE) != LARGE)
+        die("large");
+}
+
+static void read_large(const char *dir, int task, long n)
+{
+    (void)dir, (void)task, (void)n;
+    if (pread(kept, pages, LARGE, 0) != LARGE)
+        die("read");
+}
+
+static void overwrite_large(const char *dir, int task, long n)
+{
+    (void)dir, (void)task, (void)n;
+    if (pwrite(kept, pages, LARGE, 0) != LARGE)
+        die("overwrite");
+}
+
+static void append_large(const char *dir, int task, long n)
+{
+    (void)dir, (void)task, (void)n;
+    if (write(kept, pages, LARGE) != LARGE)
+        die("append");
+}
+
+static void list(const char *dir, int task, long n)
+{
+    DIR *listed = opendir(dir);
+    (void)task, (void)n;
+    if (!listed)
+        die(dir);
+    while (readdir(listed))
+        continue;
+    closedir(listed);
+}
+
+static void link_unlink(const char *dir, int task, long n)
+{
+    char own[160], other[160];
+    snprintf(own, sizeof own, "%s/s%d", dir, task);
+    snprintf(other, sizeof other, "%s/l%d.%ld", dir, task, n);
+    if (link(own, other) || unlink(other))
+        die(other);
+}
+
 #define DIRECT_PAGES 4096
 static void direct_prepare(const char *dir, int task)
 {
@@ -203,6 +256,11 @@ const struct kind file_kinds[] = {
     {"open_creat", stat_prepare, open_existing},
     {"move", rename_prepare, move},
     {"append", append_prepare, append_only},
+    {"read_large", large_prepare, read_large},
+    {"overwrite_large", large_prepare, overwrite_large},
+    {"append_large", large_prepare, append_large},
+    {"list", 0, list},
+    {"link_unlink", stat_prepare, link_unlink},
     {"shorten", shorten_prepare, shorten},
     {"fchown", append_prepare, change_owner},
     {"append_fsync", append_prepare, append_fsync},

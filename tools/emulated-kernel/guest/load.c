@@ -185,6 +185,8 @@ static const struct kind *kind_of(const char *name)
     for (const struct kind *k = file_kinds; k->name; k++)
         if (!strcmp(k->name, name))
             return k;
+    if (operation_kind(name))
+        return operation_kind(name);
     fprintf(stderr, "no kind '%s'\n", name);
     _exit(2);
 }

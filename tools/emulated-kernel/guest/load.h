@@ -23,6 +23,7 @@ struct kind {
 };
 
 extern const struct kind file_kinds[];
+const struct kind *operation_kind(const char *name); /* of operations.c, or null */
 void compile_operation(const char *dir, int task, long n);
 int compile_role(char **argv); /* "driver", "compiler" or "assembler": the processes of one compile */
 

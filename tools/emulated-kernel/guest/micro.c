@@ -134,6 +134,21 @@ static void pipe_ping_pong(void)
     waitpid(other, 0, 0);
 }
 
+/* As `simfs measure` does it. */
+static void pipe_alone(void)
+{
+    int both[2];
+    char byte = 0;
+    double t;
+    if (pipe(both))
+        die("pipe");
+    t = now();
+    for (int i = 0; i < TURNS; i++)
+        if (write(both[1], &byte, 1) != 1 || read(both[0], &byte, 1) != 1)
+            die("pipe");
+    tell("pipe_alone", now() - t, TURNS);
+}
+
 /* What ticks take from a task that computes: a second of it, less its instructions. */
 static void ticks(void)
 {
@@ -148,6 +163,7 @@ int micro_main(void)
     calls();
     faults();
     yields();
+    pipe_alone();
     pipe_ping_pong();
     wakes(0, 50, 0, "futex_wake_same_cpu");
     wakes(1, 5, "futex_wake_idle_call", "futex_wake_idle_run");

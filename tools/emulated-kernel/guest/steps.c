@@ -1,5 +1,6 @@
 /* One task's operations, while the emulator logs every block of instructions (laboratory/blocks.py). */
 #include "load.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdio.h>
@@ -70,12 +71,14 @@ static void operation(const char *kind, const char *dir, long n)
     }
 }
 
-/* loop-KIND: as in files.c, with that loop's user code. */
+/* loop-KIND: as in files.c or operations.c, with that loop's user code. */
 static const struct kind *looped(const char *kind)
 {
     const struct kind *of = file_kinds;
     if (strncmp(kind, "loop-", 5))
         return 0;
+    if (operation_kind(kind + 5))
+        return operation_kind(kind + 5);
     while (of->name && strcmp(of->name, kind + 5))
         of++;
     check(!of->name, kind);
@@ -113,8 +116,8 @@ int steps_main(int argc, char **argv)
     if (argc != 7)
         return 2;
     count = atol(argv[5]);
-    snprintf(dir, sizeof dir, "%s/d0", argv[3]); /* a directory for each task, as in files.c */
-    check(mkdir(dir, 0755), dir);
+    snprintf(dir, sizeof dir, "%s%s", argv[3], strncmp(kind, "loop-own:", 9) ? "/d0" : ""); /* a directory for each task */
+    check(mkdir(dir, 0755) && errno != EEXIST, dir);
     prepare(kind, dir, argv[6], atol(argv[4]), SETTLE + count);
     if (looped(kind) && looped(kind)->prepare)
         looped(kind)->prepare(dir, 0);

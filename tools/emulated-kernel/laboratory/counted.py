@@ -17,7 +17,7 @@ from statistics import mean
 
 import yaml
 
-from laboratory import calls, loops, pushes, synced, trees
+from laboratory import calls, file_calls, loops, pushes, synced, trees
 from laboratory.blocks import Log, Symbols, logs
 from laboratory.results import Result, read_console
 from laboratory.steps import Step, count, likeness, operations, steps
@@ -162,7 +162,8 @@ def main(folder: Path) -> None:
     into = MODELS / "instructions"
     into.mkdir(exist_ok=True)
     vfs: Values = {}
-    named = {f"{kind}.{name}": where for kind in GROUPS for name, where in loops.SOURCES.items()}
+    parts = loops.SOURCES | file_calls.SOURCES
+    named = {f"{kind}.{name}": where for kind in GROUPS for name, where in parts.items()}
     for filesystem in filter(lambda name: read_console(folder / f"steps-{name}.log").complete, GROUPS):
         own, around = tables(rows(folder, filesystem), filesystem)
         if filesystem == "btrfs":
@@ -175,13 +176,16 @@ def main(folder: Path) -> None:
                 "loop-tmpfs", "A loop device over a file in tmpfs", synced.device(looped), synced.SOURCES
             )
             (into / "loop-tmpfs.yaml").write_text(on_loop.replace("models/filesystems", "models/devices"))
-        vfs |= around | loops.vfs(looped, filesystem)
+        called = rows(folder, f"{filesystem}-operations"), rows(folder, f"{filesystem}-directories")
+        own |= file_calls.block_directory(*called) if filesystem == "xfs" else {}
+        vfs |= around | loops.vfs(looped, filesystem) | file_calls.counted(*called, filesystem)
         here = (
             sources
             | pushes.SOURCES
             | trees.SOURCES
             | loops.SOURCES
             | synced.SOURCES
+            | file_calls.BLOCK_SOURCES
             | {f"{g}.": source(key) for g, key in GROUPS[filesystem].items()}
         )
         (into / f"{filesystem}.yaml").write_text(text(filesystem, f"Steps of {filesystem}", own, here))

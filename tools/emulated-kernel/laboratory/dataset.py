@@ -11,8 +11,8 @@ from laboratory.plan import KERNELS
 from laboratory.results import Console, Result, read_console
 
 EMULATOR = "QEMU 10.0.13+ds (Debian 13's source package) with parallel-time.patch"
-Place = tuple[str, dict[str, float]]
-"""A series, and the values of a scenario that it stands for."""
+Place = tuple[str, dict[str, float | str]]
+"""A series, and the values of a scenario that it stands for, `variant` among them if it is not the series' name."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Form:
     x: tuple[str, str] = ("tasks", "workload.tasks")
     """What a RESULT line calls it, and the key of a scenario."""
     notes: tuple[str, ...] = ()
+    rates_only: bool = False
+    """Windows are too short to count idle ticks and switches."""
 
 
 def filesystem_of(result: Result) -> str:
@@ -47,6 +49,13 @@ def _metadata(_guest: str, result: Result) -> Place | None:
 
 def _rounds(guest: str, result: Result) -> Place | None:
     return _metadata(guest, result) if guest == "rounds-100" else None
+
+
+def _operation(_guest: str, result: Result) -> Place | None:
+    filesystem, (whose, _, loop) = result.words["filesystem"], result.words["kind"].partition(":")
+    series = f"{loop}, {filesystem}" + (", one directory" if whose == "one" else "")
+    directories = "shared" if whose == "one" else "per-task"
+    return series, {"variant": loop, "filesystem.kind": filesystem, "workload.directories": directories}
 
 
 def _compile(guest: str, result: Result) -> Place | None:
@@ -116,6 +125,17 @@ FORMS = (
         ),
     ),
     Form(
+        "emulated-operations",
+        "Twenty-five loops of operations on files by one and two processes on 24 emulated CPUs, Linux 6.12",
+        "operations",
+        "operations-",
+        _operation,
+        notes=(
+            "The loops are those of tools/file-operations, of which guest-operations is the same on a real guest.",
+        ),
+        rates_only=True,
+    ),
+    Form(
         "emulated-compile",
         "24 compile-like processes in one directory on 24 emulated CPUs, by scheduler settings",
         "compiles",
@@ -153,6 +173,8 @@ def measures(form: Form, result: Result) -> Iterator[tuple[str, str, str]]:
     """Yield metric, unit and value of what a RESULT line gives."""
     number = result.numbers
     yield f"{form.operation}_per_s", "1/s", f"{number['rate']:.5g}"
+    if form.rates_only:
+        return
     yield "idle_percent", '"%"', f"{number['idle']:.4g}"
     yield "context_switches_per_operation", '"1"', f"{number['switches']:.4g}"
     if "p50_us" in number:  # the line has the time beyond the process's own work
@@ -201,13 +223,22 @@ def document(form: Form, consoles: list[Console], date: str, seed: int) -> str:
         "series:",
     ]
     for series, values in dict(place for place, _ in found).items():
-        shown = ", ".join(f"{key}: {value:g}" for key, value in values.items())
-        lines.append(f'  "{series}": {{{f"values: {{{shown}}}" if shown else ""}}}')
+        lines.append(f'  "{series}": {{{_stands_for(values)}}}')
     lines += ["rows:", *(f"  - {text}" for _, text in found)]
     cut = [f"{c.guest} was ended after {len(c.results)} rows." for c in consoles if not c.complete]
     if form.notes or cut:
         lines += ["notes:", *(f'  - "{note}"' for note in (*form.notes, *cut))]
     return "\n".join([*lines, ""])
+
+
+def _stands_for(values: dict[str, float | str]) -> str:
+    shown = ", ".join(
+        f"{key}: {value if isinstance(value, str) else f'{value:g}'}"
+        for key, value in values.items()
+        if key != "variant"
+    )
+    parts = [f"variant: {values['variant']}"] if "variant" in values else []
+    return ", ".join([*parts, *([f"values: {{{shown}}}"] if shown else [])])
 
 
 def main() -> None:

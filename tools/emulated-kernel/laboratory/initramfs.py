@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 GUEST = Path(__file__).parent.parent / "guest"
+OPERATIONS = GUEST.parents[1] / "file-operations/operations.c"
+"""What guest/operations.c includes."""
 FILESYSTEMS = ("xfs", "btrfs", "ext4")
 MODULES = ("loop", "crc32c-intel")
 
@@ -68,7 +70,7 @@ def build_load(folder: Path) -> Path:
     """Return the static load program."""
     program = folder / "load"
     sources = sorted(GUEST.glob("*.c"))
-    newest = max(path.stat().st_mtime for path in [*sources, GUEST / "load.h"])
+    newest = max(path.stat().st_mtime for path in [*sources, GUEST / "load.h", OPERATIONS])
     if not program.exists() or program.stat().st_mtime < newest:
         flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-static"]
         subprocess.run(["gcc", *flags, "-o", program, *sources], check=True)

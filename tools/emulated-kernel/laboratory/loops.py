@@ -29,13 +29,9 @@ SOURCES = {
     "mballoc.": f"mkdir and rmdir{_WHERE}what functions execute, cut where the group is locked and unlocked",
     "d_move": f"rename on tmpfs{_WHERE}d_move",
 }
-_SYSTEM_CALLS = {
-    "rename": "rename",
-    "mkdir": "mkdir",
-    "rmdir": "rmdir",
-    "newfstatat": "stat",
-    "newstat": "stat",
-}
+_NAMED = {"rename": "rename", "mkdir": "mkdir", "rmdir": "rmdir", "newfstatat": "stat", "newstat": "stat"}
+"""System calls that are costs in the loops of files.c."""
+_ENTRY = "__x64_sys_"
 
 
 @dataclass(frozen=True)
@@ -57,12 +53,13 @@ class Loop:
     def calls(self) -> Iterator[Call]:
         """Yield the system calls."""
         log, entered = self.log, self.log.entries("entry_SYSCALL_64")
-        for function, name in _SYSTEM_CALLS.items():
-            for at in log.entries(f"__x64_sys_{function}").tolist():
-                end = np.searchsorted(log.user, at)
-                if end < len(log.user):
-                    begin = int(entered[np.searchsorted(entered, at) - 1])
-                    yield Call(name, begin, int(log.user[end]), log.task(at))
+        names = {name.partition(".")[0] for name in log.symbols.names if name.startswith(_ENTRY)}
+        for at in log.entries(*names).tolist():
+            end = np.searchsorted(log.user, at)
+            if end < len(log.user):
+                begin = int(entered[np.searchsorted(entered, at) - 1])
+                name = log.symbols.names[log.function[at]].partition(".")[0].removeprefix(_ENTRY)
+                yield Call(name, begin, int(log.user[end]), log.task(at))
 
     def took(self, task: int, begin: int, end: int) -> int:
         """Return what a task executes between two positions."""
@@ -94,30 +91,38 @@ def vfs(rows: Sequence[Row], filesystem: str) -> Values:
     """Return `call.*` of a filesystem; what btrfs does in its trees is counted there."""
     found: Values = {}
     for loop in loops(rows).values():
-        for call in loop.calls():
+        for call in (call for call in loop.calls() if call.name in _NAMED):
             for part, instructions in _parts(loop, call).items():
-                name = f"call.{call.name}{part}"
+                name = f"call.{_NAMED[call.name]}{part}"
                 if part != "_under_i_rwsem" or call.name == "rename":
                     found.setdefault(f"{filesystem}.{name}", []).append(instructions)
     return found
 
 
 def _parts(loop: Loop, call: Call) -> dict[str, int]:
+    parts = cut(loop, call)
+    if len(parts) == 1:
+        return {"": parts[0]}
+    return dict(zip(("_before_i_rwsem", "_under_i_rwsem", "_after_i_rwsem"), parts, strict=True))
+
+
+def cut(loop: Loop, call: Call) -> list[int]:
+    """Return what a call takes before, under and after the first `i_rwsem`; all of it if it takes none."""
     locks = loop.inside(call.begin, call.end, call.task, "down_write")
     unlocks = loop.inside(call.begin, call.end, call.task, "up_write")
     if not locks:
-        return {"": loop.took(call.task, call.begin, call.end)}
+        return [loop.took(call.task, call.begin, call.end)]
     taken, released = locks[0], unlocks[-1]
-    return {
-        "_before_i_rwsem": loop.took(call.task, call.begin, taken),
-        "_under_i_rwsem": loop.took(call.task, taken, released) - _in_trees(loop, call),
-        "_after_i_rwsem": loop.took(call.task, released, call.end),
-    }
+    return [
+        loop.took(call.task, call.begin, taken),
+        loop.took(call.task, taken, released) - _in_trees(loop, call),
+        loop.took(call.task, released, call.end),
+    ]
 
 
 def _in_trees(loop: Loop, call: Call) -> int:
-    """What a rename does in btrfs's trees."""
-    searches = _searches(loop, call) if call.name == "rename" else []
+    """What a rename or a link does in btrfs's trees."""
+    searches = _searches(loop, call) if call.name in ("rename", "link") else []
     return sum(loop.took(call.task, locked, unlocked) for locked, unlocked in searches)
 
 
@@ -139,7 +144,7 @@ def _searches(loop: Loop, call: Call) -> list[tuple[int, int]]:
 def renames(rows: Sequence[Row]) -> list[list[int]]:
     """Return how the rest of each rename on btrfs lies between its searches: before each, and after the last."""
     loop, found = loops(rows)["rename"], []
-    for call in loop.calls():
+    for call in (call for call in loop.calls() if call.name == "rename"):
         locked = loop.inside(call.begin, call.end, call.task, "down_write")[0]
         unlocked = loop.inside(call.begin, call.end, call.task, "up_write")[-1]
         ends = [locked, *(end for _, end in _searches(loop, call))]
@@ -158,7 +163,7 @@ def tmpfs(rows: Sequence[Row]) -> Values:
     """Return the steps of tmpfs's mkdir and rmdir."""
     found: Values = {"mkdir.under_i_rwsem": [], "rmdir.under_i_rwsem": [], "rmdir.evict": []}
     loop = loops(rows)["mkdir_rmdir"]
-    for call in loop.calls():
+    for call in (call for call in loop.calls() if call.name in ("mkdir", "rmdir")):
         under = _parts(loop, call)["_under_i_rwsem"]
         evictions = loop.inside(call.begin, call.end, call.task, "iput") if call.name == "rmdir" else []
         evicted = sum(loop.took(call.task, at, loop.log.returns(at)) for at in evictions[-1:])

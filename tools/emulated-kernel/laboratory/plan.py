@@ -155,6 +155,24 @@ def _scheduler() -> Iterable[Guest]:
     yield replace(base, name="scheduler-6.1", kernel="6.1")
 
 
+OPERATIONS = (
+    "stat", "stat_missing", "open", "open_rdwr", "open_creat", "read", "overwrite", "fstat", "statfs", "utimes",
+    "chmod", "chown", "readdir", "lock", "append_truncate", "overwrite_fsync", "append_fsync", "rename", "move",
+    "link_unlink", "mkdir_rmdir", "create_unlink", "create_write_unlink", "create_fsync_unlink", "create",
+)  # fmt: skip
+"""Loops of tools/file-operations that the scenario guest-operations has."""
+
+
+def _operations(filesystem: str, tasks: int) -> Guest:
+    """Loops by one task, or by more in directories of their own and in one."""
+    rows = (
+        files(filesystem, f"{directories}:{loop}", tasks, False, "20 20 1", pin=True)
+        for loop in OPERATIONS
+        for directories in (("own",) if tasks == 1 else ("own", "one"))
+    )
+    return Guest(f"operations-{tasks}-{filesystem}", tuple(rows))
+
+
 STEP_EVENTS = {
     "xfs": "xfs/xfs_ilock* xfs/xfs_iunlock xfs/xfs_buf_lock* xfs/xfs_buf_trylock* xfs/xfs_buf_unlock"
     " xfs/xfs_trans_[acdfr]* xfs/xfs_read_ag[fi] xfs/xfs_iunlink* xfs/xfs_inodegc_* xfs/xfs_inode_* xfs/xfs_iget_miss"
@@ -201,6 +219,24 @@ def _loops(filesystem: str) -> Guest:
     kinds = LOOPS + SYNCED.get(filesystem, ())
     rows = (f"steps {filesystem} 4 loop-{kind} 0 100 y" for kind in kinds)
     return Guest(f"steps-{filesystem}-loops", (*rows, "symbols"), cpus=1)
+
+
+def _calls(filesystem: str) -> Guest:
+    """The loops of `operations` by one task, untraced."""
+    loops = [*(f"own:{loop}" for loop in OPERATIONS), "read_large", "overwrite_large", "append_large"]
+    rows = (f"steps {filesystem} 4 loop-{loop} 0 50 y" for loop in loops)
+    return Guest(f"steps-{filesystem}-operations", (*rows, "symbols"), cpus=1)
+
+
+LISTED = (2, 64)
+"""Names of directories that are listed."""
+
+
+def _directories(filesystem: str) -> Guest:
+    """Calls on directories of few names, untraced."""
+    rows = [f"steps {filesystem} 4 loop-list {names} 20 y" for names in LISTED]
+    rows.append(f"steps {filesystem} 4 loop-link_unlink 0 100 y")
+    return Guest(f"steps-{filesystem}-directories", (*rows, "symbols"), cpus=1)
 
 
 ROUNDS = tuple(
@@ -276,6 +312,7 @@ LOADS: dict[str, tuple[Guest, ...]] = {
     "files": (_files((1, 4)), _files((24,)), _files((2, 8)), _files((16,))),
     "files-6.1": (_files((1, 4), "6.1"), _files((24,), "6.1")),
     "metadata": tuple(_metadata()),
+    "operations": tuple(_operations(fs, n) for n in (1, 2) for fs in STEP_ROWS),
     "other": tuple(_other()),
     "scheduler": tuple(_scheduler()),
     "micro": (
@@ -293,7 +330,13 @@ LOADS: dict[str, tuple[Guest, ...]] = {
             environment={"BLOCKS": "1"},
         ),
     ),
-    "steps": (*map(_steps, STEP_ROWS), *map(_loops, STEP_ROWS), GROWN),
+    "steps": (
+        *map(_steps, STEP_ROWS),
+        *map(_loops, STEP_ROWS),
+        *map(_calls, STEP_ROWS),
+        *map(_directories, STEP_ROWS),
+        GROWN,
+    ),
     "rcu": tuple(_rcu()),
     "lines": (*(_lines(*row) for row in LINES), _lines("6.12", "ext4", "shorten", True, "-O orphan_file")),
     "rounds": tuple(Guest(f"rounds-{ns}", ROUNDS, quantum=ns) for ns in (100, 250, 1000)),

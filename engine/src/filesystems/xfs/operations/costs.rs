@@ -40,6 +40,13 @@ cost_table!(pub(super) ShortCosts {
     remove: ["dir_sf.remove"],
 });
 
+cost_table!(pub(super) BlockCosts {
+    look: ["dir_block.look"],
+    add: ["dir_block.add"],
+    remove: ["dir_block.remove"],
+    commit: ["dir_block.commit"],
+});
+
 cost_table!(pub(super) SpaceCosts {
     agf: ["create_node_agf.read_agf", "create_node_agf.trylock_agf"],
     allocate: ["create_node_agf.lock_agfl", "create_node_agf.unlock_agfl", "create_node_agf.lock_cntbt", "create_node_agf.lock_bnobt", "create_node_agf.lock_bmbt"],
@@ -93,10 +100,6 @@ cost_table!(pub(super) UnlinkCosts {
     evict_all: ["cu_short.inode_set_need_inactive"],
 });
 
-cost_table!(pub(super) OpenCosts {
-    open: ["wfsync.enter_openat", "wfsync.exit_openat"],
-});
-
 /// All times of the operations.
 pub(in crate::filesystems::xfs) struct OperationCosts {
     pub(super) create: CreateCosts,
@@ -104,10 +107,11 @@ pub(in crate::filesystems::xfs) struct OperationCosts {
     pub(super) name: NameCosts,
     /// For each name that is passed by in a directory's inode.
     pub(super) short: ShortCosts,
+    /// Besides what a directory in its inode takes, where its names are in one block.
+    pub(super) block: BlockCosts,
     pub(super) space: SpaceCosts,
     pub(super) write: WriteCosts,
     pub(super) unlink: UnlinkCosts,
-    pub(super) open: OpenCosts,
 }
 
 impl OperationCosts {
@@ -117,10 +121,10 @@ impl OperationCosts {
             mkdir: MkdirCosts::new(costs)?,
             name: NameCosts::new(costs)?,
             short: ShortCosts::new(costs)?,
+            block: BlockCosts::new(costs)?,
             space: SpaceCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
-            open: OpenCosts::new(costs)?,
         })
     }
 
@@ -128,8 +132,33 @@ impl OperationCosts {
     pub(super) fn commit_time(&self, form: DirForm, allocates: bool) -> Time {
         match form {
             DirForm::Node if allocates => self.space.commit,
-            DirForm::Node => self.create.commit_node,
-            _ => self.create.commit,
+            form => self.create.commit + self.commit_names_time(form),
+        }
+    }
+
+    /// The same of a remove's.
+    pub(super) fn commit_remove_time(&self, form: DirForm) -> Time {
+        match form {
+            DirForm::Node => self.unlink.commit_node,
+            form => self.unlink.commit + self.commit_names_time(form),
+        }
+    }
+
+    /// What the blocks of a directory's names add to a commit, by its form.
+    pub(super) fn commit_names_time(&self, form: DirForm) -> Time {
+        match form {
+            DirForm::Short => 0,
+            DirForm::Block | DirForm::Leaf => self.block.commit,
+            DirForm::Node => self.create.commit_node.saturating_sub(self.create.commit),
+        }
+    }
+
+    /// Looking for a name in a directory's blocks, by its form.
+    pub(super) fn look_up_name_time(&self, form: DirForm) -> Time {
+        match form {
+            DirForm::Block => self.block.look,
+            DirForm::Node => self.create.lookup_node,
+            DirForm::Short | DirForm::Leaf => 0,
         }
     }
 
@@ -138,7 +167,7 @@ impl OperationCosts {
         let c = &self.name;
         match form {
             DirForm::Short => 0,
-            DirForm::Block => c.add_data,
+            DirForm::Block => self.block.add,
             DirForm::Leaf => c.add_leafn + c.add_data,
             DirForm::Node => c.add_da_node + c.add_leafn + c.add_freeindex + c.add_data,
         }
@@ -149,7 +178,7 @@ impl OperationCosts {
         let c = &self.name;
         match form {
             DirForm::Short => 0,
-            DirForm::Block => c.remove_data,
+            DirForm::Block => self.block.remove,
             DirForm::Leaf => c.remove_leafn + c.remove_data,
             DirForm::Node => c.remove_da_node + c.remove_leafn + c.remove_data + c.remove_freeindex,
         }

@@ -42,11 +42,6 @@ impl<M: Machine> SuperOperations<M> for Xfs {
 }
 
 impl<M: Machine> FileOperations<M> for Xfs {
-    fn reopen_times(&self) -> (Time, Time) {
-        let (walk, whole) = (self.costs.create.walk, self.costs.open.open);
-        (walk.min(whole), whole.saturating_sub(walk))
-    }
-
     async fn release(&self, m: &M, file: &File) {
         self.release_file(m, file).await;
     }

@@ -43,6 +43,7 @@ impl Xfs {
             buffers: d.buffers(added.after).into_iter().collect(),
             time: scan
                 + self.costs.add_name_time(added.after)
+                + self.costs.commit_names_time(added.after)
                 + if grows { space.allocate + space.new_dir_block } else { 0 },
             grows,
             shrinks: false,

@@ -43,17 +43,17 @@ impl Xfs {
     pub(super) async fn lookup<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) {
         let c = &self.costs.create;
         m.lock(d.ilock, Side::Read).await;
-        let (node, touches) = {
+        let (form, touches) = {
             let layout = self.layout.borrow();
-            let node = layout.dir(d.id).form() == DirForm::Node;
+            let form = layout.dir(d.id).form();
             // A data block is read only where another name has the same hash.
-            (node, if node { layout.lookup(d.id, name).1 } else { Touches::default() })
+            (form, if form == DirForm::Node { layout.lookup(d.id, name).1 } else { Touches::default() })
         };
         let scan = self.passed_by(d, name) * self.costs.short.look;
         self.get_buffers(m, &touches).await;
         let collides = touches.has(BlockKind::DirData);
-        let time =
-            c.lookup_end + scan + if node { c.lookup_node } else { 0 } + if collides { c.lookup_data } else { 0 };
+        let look = self.costs.look_up_name_time(form);
+        let time = c.lookup_end + scan + look + if collides { c.lookup_data } else { 0 };
         m.run(Account::System, time).await;
         m.unlock(d.ilock, Side::Read).await;
     }
@@ -259,7 +259,7 @@ impl Xfs {
         let each = (c.listed - c.alone).saturating_sub(c.traced_regions);
         m.run(Account::System, self.clusters.logging(listed, each)).await;
         self.log.commit(m, items.buffers(blocks).buffers(listed)).await;
-        m.run(Account::System, if form == DirForm::Node { c.commit_node } else { c.commit }).await;
+        m.run(Account::System, self.costs.commit_remove_time(form)).await;
     }
 
     /// `xfs_iunlink`, with the AGI locked: the buffers of the inodes that the list is in.
@@ -366,8 +366,14 @@ impl Xfs {
         let grows = added.new_blocks > 0;
         let space = &self.costs.space;
         let grown = scans + if grows { space.allocate + space.new_dir_block } else { 0 };
-        let left = self.costs.remove_name_time(if same { added.after } else { before });
-        Ok(Renamed { buffers, time: self.costs.add_name_time(added.after) + left + grown, grows, shrinks, touches })
+        let c = &self.costs;
+        let left = if same {
+            c.remove_name_time(added.after)
+        } else {
+            c.remove_name_time(before) + c.commit_names_time(before)
+        };
+        let entered = c.add_name_time(added.after) + c.commit_names_time(added.after);
+        Ok(Renamed { buffers, time: entered + left + grown, grows, shrinks, touches })
     }
 
     /// The end of a commit, and where a directory's block was emptied, the rolled transaction that gives it back

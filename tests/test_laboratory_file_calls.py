@@ -1,0 +1,39 @@
+"""The laboratory's counter of calls on files: listings by names, XFS's blocks of names."""
+
+from __future__ import annotations
+
+import test_laboratory_loops as made
+from laboratory import file_calls
+from laboratory.loops import Loop
+
+Block = tuple[str, int, int]
+
+
+def call(name: str, instructions: int) -> list[Block]:
+    return [("entry_SYSCALL_64", 0, 5), (f"__x64_sys_{name}", 1, instructions), ("", -1, 10)]
+
+
+def loop(*calls: list[Block]) -> Loop:
+    return Loop(made.rows("list", *(block for each in calls for block in each))[0].log)
+
+
+def listing(instructions: int) -> list[list[Block]]:
+    return [call("openat", 300), call("getdents64", instructions), call("close", 100)]
+
+
+def test_a_listing_is_parted_by_the_names_of_two_directories() -> None:
+    other = [call("openat", 50), call("close", 50)]
+    few, many = loop(*listing(1000), *other), loop(*listing(1000 + 62 * 40))
+    found = file_calls.listing(few, many)
+    assert found == {"call.readdir": [1415 - 80], "call.readdir_name": [40]}
+
+
+def test_the_block_of_a_directory_is_what_a_function_takes_more() -> None:
+    def rows(kind: str, more: int) -> list[made.Row]:
+        parts = [
+            block for name in file_calls.BLOCK_PARTS.values() for block in ((name, 2, 100 + more), ("", 1, 1))
+        ]
+        return made.rows(kind, ("entry_SYSCALL_64", 0, 5), ("__x64_sys_rename", 1, 10), *parts)
+
+    found = file_calls.block_directory(rows("own:link_unlink", 70), rows("link_unlink", 0))
+    assert found == {f"dir_block.{name}": [70] for name in file_calls.BLOCK_PARTS}

@@ -1,0 +1,120 @@
+"""What calls of the loops of tools/file-operations take, by one task: the VFS's `call.*`, and XFS's blocks of names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import mean, median
+from typing import TYPE_CHECKING
+
+from laboratory.loops import Call, Loop, cut, loops
+from laboratory.plan import LISTED
+
+if TYPE_CHECKING:
+    from laboratory.counted import Row, Values
+
+PLAIN = {
+    "stat_missing": "newfstatat",
+    "fstat": "newfstatat",
+    "statfs": "statfs",
+}
+"""Loops that are one call."""
+LARGE = 16
+"""Pages of a large read or write (guest/files.c)."""
+_WHERE = ", one task in the emulated kernel, Linux 6.12.117, every block of instructions logged: "
+_CUT = "from the entry into the kernel to where i_rwsem is taken, to where it is released, to user code"
+SOURCES = {
+    "call.stat_missing": f"stat of a name that is not there, asked for before{_WHERE}the whole call",
+    "call.fstat": f"fstat{_WHERE}the whole call",
+    "call.statfs": f"statfs{_WHERE}the whole call",
+    "call.lookup": f"a fourth of a stat of a file three directories down less an fstat{_WHERE}whole calls",
+    "call.lock_range": f"fcntl F_SETLK of a byte, write lock{_WHERE}the whole call",
+    "call.unlock_range": f"fcntl F_SETLK, the unlock{_WHERE}the whole call",
+    "call.readdir": f"opendir, getdents, closedir of a directory of 2 names less the names{_WHERE}whole calls",
+    "call.readdir_name": f"a name more in it, from 2 to 64{_WHERE}whole calls",
+    "call.read": f"a read of 4 KiB that are cached, less one page{_WHERE}the whole call",
+    "call.read_page": f"a page more of a read, from 4 to 64 KiB{_WHERE}whole calls",
+    "call.overwrite": f"a write over 4 KiB that are cached, less one page{_WHERE}the whole call",
+    "call.overwrite_page": f"a page more of a write over cached pages, from 4 to 64 KiB{_WHERE}whole calls",
+    "call.append_page": f"a page more of a write at the end, from 4 to 64 KiB{_WHERE}whole calls",
+    "call.setattr": f"utimensat{_WHERE}{_CUT}",
+    "call.link": f"link{_WHERE}{_CUT}",
+}
+
+
+def counted(rows: Sequence[Row], directories: Sequence[Row], filesystem: str) -> Values:
+    """Return `call.*` of a filesystem, of the loops and of those on directories of few names."""
+    logs = {kind.removeprefix("own:"): loop for kind, loop in loops(rows).items()}
+    found = {f"call.{name}": took(logs[name], call) for name, call in PLAIN.items()}
+    fstat, stat = mean(found["call.fstat"]), took(logs["stat"], "newfstatat")
+    found["call.lookup"] = [round((whole - fstat) / 4) for whole in stat]
+    locks = took(logs["lock"], "fcntl")
+    found |= {"call.lock_range": locks[::2], "call.unlock_range": locks[1::2]}
+    small, large, linked = (Loop(row.log) for row in directories)
+    found |= listing(small, large) | pages(logs)
+    for parts in (cut(logs["utimes"], call) for call in logs["utimes"].calls() if call.name == "utimensat"):
+        found.setdefault("call.setattr_before_i_rwsem", []).append(parts[0])
+        found.setdefault("call.setattr_under_i_rwsem", []).append(sum(parts[1:]))
+    for parts in (cut(linked, call) for call in linked.calls() if call.name == "link"):
+        for where, instructions in zip(("before", "under", "after"), parts, strict=True):
+            found.setdefault(f"call.link_{where}_i_rwsem", []).append(instructions)
+    return {f"{filesystem}.{name}": taken for name, taken in found.items()}
+
+
+BLOCK_PARTS = {
+    "look": "xfs_dir_lookup_args",
+    "add": "xfs_dir_createname_args",
+    "remove": "xfs_dir_removename_args",
+    "commit": "__xfs_trans_commit",
+}
+_BLOCK = f"link and unlink in a directory of 64 names, in a block, less the same in an empty one{_WHERE}"
+BLOCK_SOURCES = {f"dir_block.{name}": f"{_BLOCK}{function}" for name, function in BLOCK_PARTS.items()}
+
+
+def block_directory(rows: Sequence[Row], directories: Sequence[Row]) -> Values:
+    """Return what XFS's parts of a link and an unlink take more where the directory has a block."""
+    block, short = loops(rows)["own:link_unlink"], Loop(directories[-1].log)
+    found: Values = {}
+    for name, function in BLOCK_PARTS.items():
+        few, many = (median(loop.inclusive(function)) for loop in (short, block))
+        found[f"dir_block.{name}"] = [round(many - few)]
+    return found
+
+
+def took(loop: Loop, name: str) -> list[int]:
+    """Return what each call of this name takes."""
+    return [loop.took(call.task, call.begin, call.end) for call in loop.calls() if call.name == name]
+
+
+def listing(small: Loop, large: Loop) -> Values:
+    """Return what each name of a listing takes, and the rest of it."""
+    few, many = (
+        [sum(loop.took(call.task, call.begin, call.end) for call in calls) for calls in _listings(loop)]
+        for loop in (small, large)
+    )
+    name = (mean(many) - mean(few)) / (LISTED[1] - LISTED[0])
+    return {
+        "call.readdir": [taken - round(LISTED[0] * name) for taken in few],
+        "call.readdir_name": [round(name)],
+    }
+
+
+def _listings(loop: Loop) -> Iterator[list[Call]]:
+    """Yield the calls from one `opendir` to its `closedir`."""
+    calls: list[Call] = []
+    for call in sorted(loop.calls(), key=lambda call: call.begin):
+        calls.append(call)
+        if call.name == "close":
+            if any(each.name == "getdents64" for each in calls):
+                yield calls
+            calls = []
+
+
+def pages(logs: dict[str, Loop]) -> Values:
+    """Return what a page more takes, and reads and writes without pages; inodes' times change only now and then."""
+    found: Values = {}
+    for name, call in (("read", "pread64"), ("overwrite", "pwrite64")):
+        small, large = (min(took(logs[loop], call)) for loop in (name, f"{name}_large"))
+        page = round((large - small) / (LARGE - 1))
+        found |= {f"call.{name}": [small - page], f"call.{name}_page": [page]}
+    first, all_pages = min(took(logs["append_fsync"], "pwrite64")), mean(took(logs["append_large"], "write"))
+    return found | {"call.append_page": [round((all_pages - first) / (LARGE - 1))]}
