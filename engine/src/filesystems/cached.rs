@@ -47,12 +47,15 @@ pub fn used_ago(block: u64, blocks: u64, bytes: u32) -> u64 {
     ((place * blocks) >> 32) * u64::from(bytes)
 }
 
+/// Bodies of files that were freed, and when.
+type Freed = VecDeque<(Time, [CachedId; 2])>;
+
 /// The inodes and dentries of a mount's files, by slot.
 pub struct InCore {
     files: BySlot<[CachedId; 2]>,
     /// By CPU, memory of those that were freed there, and when. RCU gives it back after a grace period (`i_callback`, `__d_free`), first
     /// what was freed first: a new file gets lines that were used thousands of files ago.
-    freed: RefCell<Vec<VecDeque<(Time, [CachedId; 2])>>>,
+    freed: RefCell<Vec<Freed>>,
     grace: Time,
     /// Dentries that nobody has used yet, or that are on no list of unused ones.
     unlisted: RefCell<Vec<bool>>,
@@ -131,7 +134,7 @@ impl InCore {
             .put(slot, given_back.map_or_else(|| [(); 2].map(|()| m.new_block(0..0, None)), |(_, bodies)| bodies));
     }
 
-    fn freed_here<M: Machine>(&self, m: &M) -> RefMut<'_, VecDeque<(Time, [CachedId; 2])>> {
+    fn freed_here<M: Machine>(&self, m: &M) -> RefMut<'_, Freed> {
         let cpu = m.cpu() as usize;
         RefMut::map(self.freed.borrow_mut(), |freed| {
             if freed.len() <= cpu {
