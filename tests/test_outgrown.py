@@ -133,7 +133,7 @@ def creating(llc: float, memory: float = 90.0, files: int = 20_000, **changes: A
         f"workload.initial_files={files}",
         **lengths,
     )
-    made["machine"]["caches"] |= {"llc_bytes": llc, "memory_ns": memory, "code_lines": 1e-6}
+    made["machine"]["caches"] |= {"llc_bytes": llc, "memory_ns": memory, "code_lines": 1e-6, "bodies": []}
     return made
 
 
@@ -156,7 +156,12 @@ def using(tmp_path: Path, kind: str, op: str, caches: dict[str, float], files: i
     path = tmp_path / f"{kind}-{op}-{files}.yaml"
     path.write_text(FILES.format(kind=kind, op=op, files=files))
     spec = to_run_spec(expand(load(str(path)))[0], 0)
-    spec["machine"]["caches"] |= {"code_lines": 1e-6, "core_bytes": MIB, "llc_bytes": 8 * MIB} | caches
+    spec["machine"]["caches"] |= {
+        "code_lines": 1e-6,
+        "bodies": [],
+        "core_bytes": MIB,
+        "llc_bytes": 8 * MIB,
+    } | caches
     return spec
 
 
@@ -199,11 +204,25 @@ def test_blocks_that_do_not_fit_cost_creates_more(kind: str) -> None:
     def rate(core: float, llc_ns: float) -> float:
         made = scenario_spec("guest-cold", kind, "sweep={}", warmup_ns=1e6, duration_ns=4e6)
         made["workload"]["params"] |= {"footprint_bytes": 4096}
-        made["machine"]["caches"] |= {"code_lines": 1e-6, "core_bytes": core, "llc_ns": llc_ns}
+        made["machine"]["caches"] |= {"code_lines": 1e-6, "bodies": [], "core_bytes": core, "llc_ns": llc_ns}
         return created(made)
 
     assert rate(MIB, 70) == pytest.approx(rate(MIB, 300), rel=0.02)  # ticks run RCU's callbacks
     assert rate(4096, 70) > 1.05 * rate(4096, 300)
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4", "btrfs"])
+def test_a_loop_makes_its_files_in_memory_that_was_freed_ticks_ago(kind: str) -> None:
+    """Thousands of inodes and dentries were used since, more than fits."""
+
+    def rate(warmup: float, llc_ns: float) -> float:
+        made = scenario_spec("guest-cold", kind, "sweep={}", warmup_ns=warmup, duration_ns=4e6)
+        made["workload"]["params"] |= {"footprint_bytes": 0}
+        made["machine"]["caches"] |= {"bodies": [], "core_bytes": MIB, "llc_ns": llc_ns}
+        return created(made)
+
+    assert rate(1e6, 70) == pytest.approx(rate(1e6, 300), rel=0.02)
+    assert rate(20e6, 70) > 1.04 * rate(20e6, 300)
 
 
 def created(spec: Spec) -> float:

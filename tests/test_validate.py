@@ -202,7 +202,6 @@ def test_a_fit_outside_its_sources_range_does_not_count_as_predicted(tmp_path: P
         ("xfs-rangelock", "device.read.time", (75e3, 120e3)),
         ("fxmark-dwom", "filesystem.costs.cu_short.jbd2_handle_stop", (461, 571)),
         ("lock-cycle", "workload.think.exponential", None),
-        ("guest-cold", "machine.caches.code_lines", (215, 860)),
     ],
 )
 def test_the_range_of_a_source_is_found_by_the_key_of_the_scenario(

@@ -126,6 +126,60 @@ def test_another_core_is_cold_until_the_call_was_made_there(trace: Callable[...,
     assert again == 4000
 
 
+BODIES = [
+    {"calls": ["x", "y"], "lines": 300},
+    {"calls": ["x"], "lines": 500},
+    {"calls": ["y"], "lines": 200},
+]
+
+
+@MACHINES
+def test_a_call_whose_lines_were_counted_misses_those_that_no_other_has_used_since(
+    trace: Callable[..., Any],
+) -> None:
+    """800 lines of `x`; then the 200 of `y` alone, of whose 500 `x` has brought in the others."""
+    warm: list[Act] = [("x", 4000), ("y", 2000), ("x", 4000), ("y", 2000)]
+    took = played(
+        trace,
+        [*warm, ("use", 2 * MIB), ("x", 4000), ("y", 2000), ("x", 4000)],
+        caches=CACHES | {"bodies": BODIES},
+    )
+    cost = NEAR / OVERLAP
+    assert took[2:] == [4000, 2000, 4000 + 800 * cost, 2000 + 200 * cost, 4000]
+
+
+@MACHINES
+def test_a_counted_call_fetches_its_lines_evenly_over_its_time(trace: Callable[..., Any]) -> None:
+    """Its first quarter brings in a quarter of its 500 lines, as long as it takes as long as the last one."""
+
+    def worker(task: Task) -> Program:
+        yield from act(task, [("y", 4000), ("use", 2 * MIB)])
+        yield task.at("y")
+        yield task.begin()
+        yield task.run(1000, "system")
+        yield task.end("quarter")
+        yield task.sleep(1e12)
+
+    took = times(trace, worker, spec(caches=CACHES | {"bodies": BODIES}))
+    assert took[1] == 1000 + 125 * NEAR / OVERLAP
+
+
+@MACHINES
+def test_a_counted_call_on_another_core_finds_its_lines_in_the_cache_that_both_share(
+    trace: Callable[..., Any],
+) -> None:
+    def elsewhere(task: Task) -> Program:
+        yield from act(task, [("y", 2000), ("y", 2000)])
+
+    def worker(task: Task) -> Program:
+        yield from act(task, [("x", 4000), ("y", 2000)])
+        yield task.spawn(elsewhere, pinned=1)
+        yield task.sleep(1e12)
+
+    cold, again = times(trace, worker, spec(cpus=2, caches=CACHES | {"bodies": BODIES}))[2:]
+    assert (cold, again) == (2000 + 500 * NEAR / OVERLAP, 2000)
+
+
 class Listed:
     """The same from a list of all that was used: no counters, no marks."""
 
@@ -200,6 +254,10 @@ def test_both_machines_agree_on_cold_filesystems(variant: str) -> None:
     [
         ({"core_bytes": 0}, "machine.caches.core_bytes: must be between 64 and 2^40"),
         ({"code_lines": -1}, "machine.caches.code_lines: must be between 0 and 10,000"),
+        (
+            {"bodies": [{"calls": [], "lines": -1}]},
+            "machine.caches.bodies: must have between 0 and 1,000,000 lines each",
+        ),
     ],
 )
 def test_caches_that_cannot_be_are_refused(change: dict[str, float], message: str) -> None:

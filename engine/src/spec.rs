@@ -9,7 +9,7 @@ mod workload;
 
 pub use device::{BandwidthSpec, DeviceSpec, DiskSpec, ServedBy, ServiceSpec, SmallWritesSpec};
 pub use kernel::{CfsSpec, KernelConstants, KernelSpec, KernelThreadsSpec, Preemption};
-pub use machine::{CachesSpec, IdleState, MachineCosts, MachineSpec};
+pub use machine::{BodySpec, CachesSpec, IdleState, MachineCosts, MachineSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 pub use workload::{Binding, Directories, GroupSpec, Load, WorkloadKind, WorkloadSpec};

@@ -30,6 +30,7 @@ from simfs.scenario.program import digest
 from simfs.scenario.quantity import Quantity
 from simfs.scenario.schema import Scenario
 from simfs.scenario.tasks import FileTasks, Serving
+from simfs.scenario.touched import touched
 from simfs.scenario.workload import (
     Compile,
     Create,
@@ -70,6 +71,8 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
     scenario = point.scenario
     measure = scenario.measure
     machine = _at_its_clock(machine_spec(scenario.machine, scenario.tasks), scenario)
+    if machine["caches"] is not None:
+        machine["caches"]["bodies"] = touched(scenario.filesystem.kind)
     warmup = AUTO_WARMUP * measure.duration if isinstance(measure.warmup, str) else measure.warmup
     return {
         "seed": measure.seed,

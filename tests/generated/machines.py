@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from engine import FREE
 from simfs.scenario.models import available, load_machine
+from simfs.scenario.touched import touched
 
 times = st.one_of(st.just(0.0), st.integers(1, 40).map(lambda n: n * 100.0), st.floats(0.5, 5e4))
 """Nanoseconds: nothing (ties), round numbers (ties again), anything."""
@@ -26,6 +27,7 @@ caches = st.fixed_dictionaries(
         "memory_ns": st.floats(0, 300),
         "memory_bandwidth": st.sampled_from([1e9, 1.3e10]),
         "code_lines": st.sampled_from([0.0, 33.3, 510.0]),
+        "bodies": st.sampled_from([[], touched("xfs"), touched("btrfs")]),
     }
 )
 

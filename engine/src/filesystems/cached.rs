@@ -4,9 +4,13 @@ use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
 use crate::waist::CachedId;
 use crate::waist::Machine;
-use std::cell::RefCell;
+use crate::waist::Time;
+use std::cell::{RefCell, RefMut};
+use std::collections::VecDeque;
 
 const LINE: u32 = 64;
+/// A grace period takes two ticks at least, and callbacks are invoked in the next (`note_gp_changes`).
+const GRACE_TICKS: Time = 3;
 
 /// Cache lines that an operation looks at: `chain` of them one after the other, since each says where the next is, and `others` in
 /// any order.
@@ -43,9 +47,16 @@ pub fn used_ago(block: u64, blocks: u64, bytes: u32) -> u64 {
     ((place * blocks) >> 32) * u64::from(bytes)
 }
 
+/// Bodies of files that were freed, and when.
+type Freed = VecDeque<(Time, [CachedId; 2])>;
+
 /// The inodes and dentries of a mount's files, by slot.
 pub struct InCore {
     files: BySlot<[CachedId; 2]>,
+    /// By CPU, memory of those that were freed there, and when. RCU gives it back after a grace period (`i_callback`, `__d_free`), first
+    /// what was freed first: a new file gets lines that were used thousands of files ago.
+    freed: RefCell<Vec<Freed>>,
+    grace: Time,
     /// Dentries that nobody has used yet, or that are on no list of unused ones.
     unlisted: RefCell<Vec<bool>>,
     /// A path walk finds the dentry.
@@ -65,6 +76,8 @@ impl InCore {
         let used = lines("vfs_inode.used")? + lines(&format!("{kind}_inode.used"))?;
         Ok(Self {
             files: BySlot::default(),
+            freed: RefCell::default(),
+            grace: GRACE_TICKS * costs.tick(),
             unlisted: RefCell::default(),
             walk: Looks::at(lines("vfs_dentry.index")?, dentry),
             dentry: Looks::at(0, dentry),
@@ -105,8 +118,35 @@ impl InCore {
         self.dentry.of(m, self.of(m, slot)[1]);
     }
 
+    /// An inode whose memory RCU frees is evicted. XFS uses it again for the same number (`xfs_iget_recycle`).
+    pub fn evicted<M: Machine>(&self, m: &M, slot: u32) {
+        self.whole_inode(m, slot);
+        let bodies = self.of(m, slot);
+        self.freed_here(m).push_back((m.now(), bodies));
+    }
+
+    /// Memory for a file: where none was given back there is new one.
+    fn allocate<M: Machine>(&self, m: &M, slot: u32) {
+        let ripe = |&(at, _): &(Time, _)| at + self.grace <= m.now();
+        let mut freed = self.freed_here(m);
+        let given_back = if freed.front().is_some_and(ripe) { freed.pop_front() } else { None };
+        self.files
+            .put(slot, given_back.map_or_else(|| [(); 2].map(|()| m.new_block(0..0, None)), |(_, bodies)| bodies));
+    }
+
+    fn freed_here<M: Machine>(&self, m: &M) -> RefMut<'_, Freed> {
+        let cpu = m.cpu() as usize;
+        RefMut::map(self.freed.borrow_mut(), |freed| {
+            if freed.len() <= cpu {
+                freed.resize_with(cpu + 1, VecDeque::new);
+            }
+            &mut freed[cpu]
+        })
+    }
+
     /// A file is made: both.
     pub fn made<M: Machine>(&self, m: &M, slot: u32) {
+        self.allocate(m, slot);
         self.whole_inode(m, slot);
         self.made_dentry(m, slot);
     }

@@ -276,7 +276,7 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
 
     async fn evict_file(&self, m: &M, _: DirId, file: File) {
         let c = &self.costs;
-        self.sb.calls.files.whole_inode(m, file.inode);
+        self.sb.calls.files.evicted(m, file.inode);
         self.info.count_inode(m).await;
         let rest =
             self.sb.inodes.leave(m, listed::file(file.inode), None, c.evict + self.drop_pages(&file, u64::MAX)).await;

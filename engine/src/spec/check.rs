@@ -111,6 +111,8 @@ impl CachesSpec {
         require((0.0..=1e4).contains(&self.memory_ns), "machine.caches.memory_ns", "must be between 0 and 10,000")?;
         let bandwidth = (1e6..=1e15).contains(&self.memory_bandwidth);
         require(bandwidth, "machine.caches.memory_bandwidth", "must be between 1e6 and 1e15")?;
+        let bodies = self.bodies.iter().all(|body| (0.0..=1e6).contains(&body.lines));
+        require(bodies, "machine.caches.bodies", "must have between 0 and 1,000,000 lines each")?;
         require((0.0..=1e4).contains(&self.code_lines), "machine.caches.code_lines", "must be between 0 and 10,000")
     }
 }

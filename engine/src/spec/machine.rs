@@ -86,6 +86,19 @@ pub struct CachesSpec {
     pub memory_bandwidth: f64,
     /// Lines that the first microsecond of kernel code touches, by the time of the traced machine; the first n touch root of n times as many.
     pub code_lines: f64,
+    /// Lines that were counted, by the calls that touch them; calls without any touch `code_lines`.
+    #[serde(default)]
+    pub bodies: Vec<BodySpec>,
+}
+
+/// Lines of code and data that just these kinds of calls touch.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BodySpec {
+    /// The calls, by their sites.
+    pub calls: Vec<String>,
+    /// How many lines.
+    pub lines: f64,
 }
 
 /// One idle state.

@@ -1,16 +1,19 @@
 """Warmth: how much of the kernel's code and data a call finds in the caches of its core.
 
 Each core and each last-level cache counts the bytes that were used there. A kind of call (`site`) remembers that count
-at its last use; so many bytes later its lines are gone. How many lines a stretch of code touches grows with the root of
-its time (A. Hartstein et al., "Cache miss behavior: is it sqrt 2?", Computing Frontiers 2006: re-references fall with
-time as t^-1.5), so a call also finds what other calls have brought in since. No set of lines is kept.
+at its last use; so many bytes later its lines are gone. Of some kinds the lines were counted, in bodies: those that the
+same calls touch. A body was used last by the last of them. Of other kinds nobody knows the lines. How many a stretch of
+their code touches grows with the root of its time (A. Hartstein et al., "Cache miss behavior: is it sqrt 2?", Computing
+Frontiers 2006: re-references fall with time as t^-1.5), and they find what other calls have brought in since. No set of
+lines is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from math import floor, isqrt
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from simfs.machine.caches.blocks import Blocks
 from simfs.machine.caches.line import Home
@@ -30,11 +33,34 @@ LONGEST: Time = 1 << 40
 """The longest time that is told from longer ones: 1.1 s."""
 
 
-class Missing(NamedTuple):
+@dataclass(slots=True)
+class Fetching:
+    """A call whose lines were counted, and how much of their cost was paid."""
+
+    cost: Time
+    last: Time
+    """How long the last call of its kind took."""
+    paid: Time = 0
+    own: Time = 0
+    """Its time so far."""
+
+    def pay(self, own: Time) -> Time:
+        """What it pays for its next `own`: calls touch new lines evenly, up to their ends."""
+        self.own += own
+        part = (self.own << 16) // self.last if self.own < self.last else WHOLE
+        due = self.cost * part >> 16
+        before, self.paid = self.paid, due
+        return due - before
+
+
+@dataclass(slots=True)
+class Missing:
     """What a call misses: a part of its lines in its core's cache, and in the last-level cache."""
 
+    site: str
     core: int
     llc: int
+    counted: Fetching | None
 
 
 class Cache:
@@ -56,9 +82,13 @@ class Cache:
         if self.gone(self.used - self.by_calls) > 0:
             self.warm = 0
         self.by_calls = self.used
-        last = self.marks.get(site)
+        gone = self.gone_of(site)
         self.marks[site] = self.used
-        return WHOLE if last is None else self.gone(self.used - last)
+        return gone
+
+    def gone_of(self, *sites: str) -> int:
+        """The part of lines that is gone of a body that several kinds touch."""
+        return min(self.gone(self.used - self.marks[s]) if s in self.marks else WHOLE for s in sites)
 
     def gone(self, count: int) -> int:
         """The part of lines that is gone after so many bytes.
@@ -74,8 +104,12 @@ class Cache:
     def grow(self, time: Time) -> int:
         """How much the root of the calls' time grows by `time`."""
         before = self.warm
-        self.warm = min(before + time, LONGEST)
+        self.last_for(time)
         return isqrt(self.warm << ROOT_SHIFT) - isqrt(before << ROOT_SHIFT)
+
+    def last_for(self, time: Time) -> None:
+        """Note that calls took so much longer."""
+        self.warm = min(self.warm + time, LONGEST)
 
     def bring(self, count: int) -> None:
         """Note that a call has brought so many bytes in."""
@@ -108,6 +142,15 @@ class Warmth:
         self._bytes = scaled(LINE_BYTES)
         self._line = from_ns(caches["llc_ns"] / overlap), from_ns(beyond / overlap)
         """What one line costs from there."""
+        self._streamed = from_ns(LINE_BYTES * 1e9 / caches["memory_bandwidth"])
+        """What one costs from memory among those that are used in order."""
+        self._bodies: dict[str, list[tuple[int, list[str]]]] = {}
+        """Of calls whose lines were counted: how many, and the calls that touch them."""
+        for body in caches.get("bodies", ()):
+            for site in body["calls"]:
+                self._bodies.setdefault(site, []).append((floor(body["lines"] + 0.5), body["calls"]))
+        self._took: dict[str, Time] = {}
+        """How long the last call of these kinds took."""
 
     @classmethod
     def of(cls, machine: Mapping[str, Any], topology: Topology) -> Self | None:
@@ -121,8 +164,30 @@ class Warmth:
 
     def enter(self, task: Task) -> None:
         """Let a task begin a call, at its site."""
-        core, llc = self._at(task)
-        task.missing = Missing(core.enter(task.site), llc.enter(task.site))
+        self.leave(task)
+        site, (core, llc) = task.site, self._at(task)
+        counted = None
+        if (bodies := self._bodies.get(site)) is not None:
+            cost = self._fetch_bodies(core, llc, bodies) if core.gone_of(site) else 0
+            counted = Fetching(cost, self._took.get(site, 0))
+        task.missing = Missing(site, core.enter(site), llc.enter(site), counted)
+
+    def _fetch_bodies(self, core: Cache, llc: Cache, bodies: Iterable[tuple[int, list[str]]]) -> Time:
+        """What it costs a call to bring in the bodies that it misses."""
+        near = far = 0
+        for lines, sites in bodies:
+            gone = core.gone_of(*sites)
+            near += lines * gone >> 16
+            far += lines * min(gone, llc.gone_of(*sites)) >> 16
+        core.used += near * LINE_BYTES
+        llc.used += far * LINE_BYTES
+        return near * self._line[0] + far * self._line[1]
+
+    def leave(self, task: Task) -> None:
+        """A call is over."""
+        if task.missing is not None and task.missing.counted is not None:
+            self._took[task.missing.site] = task.missing.counted.own
+        task.missing = None
 
     def fetch(self, task: Task, own: Time) -> None:
         """Let a task fetch what it misses for `own` of kernel code, and owe for it."""
@@ -130,9 +195,10 @@ class Warmth:
             return
         time = int(own / self._speed)
         core, llc = self._at(task)
-        if missing.core == 0:
-            core.warm = min(core.warm + time, LONGEST)
-            llc.warm = min(llc.warm + time, LONGEST)
+        if missing.core == 0 or missing.counted is not None:
+            core.last_for(time)
+            llc.last_for(time)
+            task.segment.debt += 0 if missing.counted is None else missing.counted.pay(own)
             return
         lines = core.grow(time) * missing.core >> 16
         beyond = min(lines, llc.grow(time) * missing.llc >> 16)
@@ -141,15 +207,14 @@ class Warmth:
         task.segment.debt += lines * self._from_llc + beyond * self._from_memory >> 16
 
     def fetch_data(self, task: Task, count: int) -> None:
-        """Let a task use data of its call, which are as warm as its code, and owe for what it misses."""
+        """Let a task write data in order, which are as warm as its call, and owe for what memory has of them."""
         if (missing := task.missing) is None:
             return
         lines, beyond = -(-count // LINE_BYTES), min(missing.llc, missing.core)
         core, llc = self._at(task)
         core.bring((lines * missing.core >> 16) * LINE_BYTES)
         llc.bring((lines * beyond >> 16) * LINE_BYTES)
-        near, far = self._line
-        task.segment.debt += lines * (missing.core * near + beyond * far) >> 16
+        task.segment.debt += lines * self._streamed * beyond >> 16
 
     def use_block(self, task: Task, block: int, count: int) -> tuple[Home, range]:
         """Let a task use so many bytes of a block of a structure. Returns what had it, and its lines."""
@@ -161,6 +226,6 @@ class Warmth:
 
     def use_memory(self, task: Task, count: int) -> None:
         """Let a task use so much memory of its own in user mode; a call has ended."""
-        task.missing = None
+        self.leave(task)
         for cache in self._at(task):
             cache.used += count

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define SETTLE 40           /* operations before the log */
+#define SMALL 465           /* bytes of a small file, as in the data set guest-cold */
 
 static char page[4096] __attribute__((aligned(4096)));
 
@@ -28,9 +29,14 @@ static void check(int failed, const char *what)
         die(what);
 }
 
+static void write_bytes(int fd, size_t bytes)
+{
+    check(write(fd, page, bytes) != (ssize_t)bytes, "write");
+}
+
 static void write_page(int fd)
 {
-    check(write(fd, page, sizeof page) != sizeof page, "write");
+    write_bytes(fd, sizeof page);
 }
 
 /* What an operation finds there: names of its own. */
@@ -58,10 +64,12 @@ static void operation(const char *kind, const char *dir, long n)
     snprintf(name, sizeof name, "%s/x%07ld", dir, n);
     if (!strcmp(kind, "create")) {
         close(create(name));
-    } else if (!strcmp(kind, "create_unlink") || !strcmp(kind, "tmpfile")) {
+    } else if (!strcmp(kind, "create_unlink") || !strcmp(kind, "tmpfile") || !strcmp(kind, "small_file")) {
         int fd = create(name);
         if (*kind == 't')
             write_page(fd);
+        if (*kind == 's')
+            write_bytes(fd, SMALL);
         close(fd);
         check(unlink(name), name);
     } else if (!strncmp(kind, "unlink", 6)) {

@@ -24,7 +24,7 @@ KERNEL_ARGUMENTS = (
     "random.trust_cpu=on panic=-1"
 )
 BUSYBOX = "busybox-static"
-LOGS = {"LOG": ".blocks", "LINES": ".lines", "MEMORY": ".memory"}
+LOGS = {"LOG": ".blocks", "LINES": ".lines", "MEMORY": ".memory", "ACCESSES": ".accesses"}
 """What the emulator writes, by its environment variables (PTIME_...): endings of the names."""
 
 
@@ -61,8 +61,7 @@ class Laboratory:
         log = into / f"{guest.name}.log"
         command = self._command(guest, boot, initrd, log, seed)
         times = {"PTIME_QUANTUM": str(guest.quantum), "PTIME_SPEED": str(guest.speed)}
-        logs = ("LINES", "MEMORY") if guest.lines else ("LOG",)
-        times |= {f"PTIME_{name}": str(log.with_suffix(LOGS[name])) for name in logs}
+        times |= {f"PTIME_{name}": str(log.with_suffix(LOGS[name])) for name in guest.logs}
         subprocess.run(command, env={**os.environ, **times}, check=True)
         initrd.unlink()
         return log

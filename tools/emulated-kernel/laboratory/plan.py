@@ -21,7 +21,7 @@ class Guest:
     """One boot of a kernel, and what is done in it; `speed` is instructions in 1000 ns.
 
     `quantum`: ns of a round once the load has begun; rounds of the boot take 1000 ns or more.
-    `lines`: the last window logs transfers of cache lines, not blocks of instructions.
+    `logs`: what the emulator writes: blocks of instructions, transfers of cache lines in the last window, accesses.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Guest:
     preempt: str = "voluntary"
     speed: int = 1000
     quantum: int = 1000
-    lines: bool = False
+    logs: tuple[str, ...] = ("LOG",)
     environment: dict[str, str] = field(default_factory=dict)
 
     def plan(self) -> str:
@@ -304,7 +304,17 @@ def _lines(kernel: str, filesystem: str, kind: str, own: bool, mkfs: str = "") -
     row = files(filesystem, kind, 16, own, "10 5 1", pin=True)
     name = f"lines-{filesystem}{mkfs and '-options'}-{kind}-{'own' if own else 'one'}-{kernel}"
     environment = {"BLOCKS": "1", "MKFS_EXT4": mkfs}
-    return Guest(name, (row, "symbols"), kernel=kernel, cpus=16, lines=True, environment=environment)
+    return Guest(
+        name, (row, "symbols"), kernel=kernel, cpus=16, logs=("LINES", "MEMORY"), environment=environment
+    )
+
+
+def _touched(filesystem: str) -> Guest:
+    """Every access of some calls, to count the lines that they touch."""
+    kinds = ("small_file", "loop-stat", "loop-rename", "loop-mkdir_rmdir")
+    kinds += ("loop-append_fsync",) if filesystem in SYNCED else ()
+    rows = (f"steps {filesystem} 4 {kind} 0 60 y" for kind in kinds)
+    return Guest(f"touched-{filesystem}", (*rows, "symbols"), cpus=1, logs=("LOG", "ACCESSES", "MEMORY"))
 
 
 LOADS: dict[str, tuple[Guest, ...]] = {
@@ -339,6 +349,7 @@ LOADS: dict[str, tuple[Guest, ...]] = {
     ),
     "rcu": tuple(_rcu()),
     "lines": (*(_lines(*row) for row in LINES), _lines("6.12", "ext4", "shorten", True, "-O orphan_file")),
+    "touched": tuple(map(_touched, STEP_ROWS)),
     "rounds": tuple(Guest(f"rounds-{ns}", ROUNDS, quantum=ns) for ns in (100, 250, 1000)),
     "smoke": (Guest("smoke", (files("xfs", "create_unlink", 2, False, "20 50 2"),), cpus=2),),
 }

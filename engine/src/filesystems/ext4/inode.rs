@@ -201,7 +201,7 @@ impl Ext4 {
     /// `ext4_evict_inode`, in the unlinking task: truncate, off the orphan list, free the inode, and its memory (`i_callback`).
     pub(super) async fn evict<M: Machine>(&self, m: &M, inode: u32, file: File) {
         let c = &self.unlink;
-        self.sb.calls.files.whole_inode(m, file.inode);
+        self.sb.calls.files.evicted(m, file.inode);
         let pages = if file.written { self.sb.calls.without_lru(c.evict_pages) } else { 0 };
         m.run(Account::System, c.evict_start + pages).await;
         let handle = self.journal.start(m, credits::EVICT).await;

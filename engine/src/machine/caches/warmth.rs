@@ -1,14 +1,15 @@
 //! Warmth: how much of the kernel's code and data a call finds in the caches of its core.
 //!
 //! Each core and each last-level cache counts the bytes that were used there. A kind of call remembers that count at its last
-//! use; so many bytes later its lines are gone. How many lines a stretch of code touches grows with the root of its time (A.
-//! Hartstein et al., "Cache miss behavior: is it sqrt 2?", Computing Frontiers 2006: re-references fall with time as t^-1.5), so
-//! a call also finds what other calls have brought in since. No set of lines is kept.
+//! use; so many bytes later its lines are gone. Of some kinds the lines were counted, in bodies: those that the same calls touch. A
+//! body was used last by the last of them. Of other kinds nobody knows the lines. How many a stretch of their code touches grows with
+//! the root of its time (A. Hartstein et al., "Cache miss behavior: is it sqrt 2?", Computing Frontiers 2006: re-references fall with
+//! time as t^-1.5), and they find what other calls have brought in since. No set of lines is kept.
 
 use super::blocks::Blocks;
 use crate::machine::cpus::topology::Topology;
 use crate::machine::state::State;
-use crate::spec::{CachesSpec, MachineSpec};
+use crate::spec::{BodySpec, CachesSpec, MachineSpec};
 use crate::waist::time::{from_ns, Time};
 use crate::waist::{CpuId, TaskId};
 
@@ -29,6 +30,81 @@ const LONGEST: Time = 1 << 40;
 pub struct Missing {
     core: u32,
     llc: u32,
+    counted: Option<Fetching>,
+}
+
+/// A call whose lines were counted, and how much of their cost was paid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fetching {
+    kind: u32,
+    cost: Time,
+    paid: Time,
+    /// Its time so far, and that of the last call of its kind.
+    own: Time,
+    last: Time,
+}
+
+impl Fetching {
+    /// What it pays for its next `own`: calls touch new lines evenly, up to their ends (counted, see docs/machine.md).
+    fn pay(&mut self, own: Time) -> Time {
+        self.own += own;
+        if self.paid == self.cost {
+            return 0;
+        }
+        let part = if self.own < self.last { (self.own << 16) / self.last } else { WHOLE };
+        let due = share(self.cost, part);
+        due - std::mem::replace(&mut self.paid, due)
+    }
+}
+
+/// The kinds of calls whose lines were counted.
+#[derive(Clone, Debug, Default)]
+struct Counted {
+    /// By kind: its site, its bodies, and how long its last call took.
+    calls: Vec<(String, Vec<usize>, Time)>,
+    /// By body: how many lines, and the kinds that touch them.
+    bodies: Vec<(u64, Vec<usize>)>,
+    /// By the number of a site that was met: its kind, which is not among the calls if it was not counted.
+    kinds: Vec<usize>,
+}
+
+impl Counted {
+    fn new(spec: &[BodySpec]) -> Self {
+        let mut of = Self::default();
+        for (number, body) in spec.iter().enumerate() {
+            let kinds: Vec<_> = body.calls.iter().map(|site| of.call(site)).collect();
+            kinds.iter().for_each(|&kind| of.calls[kind].1.push(number));
+            of.bodies.push((body.lines.round() as u64, kinds));
+        }
+        of
+    }
+
+    fn call(&mut self, site: &str) -> usize {
+        self.calls.iter().position(|call| call.0 == site).unwrap_or_else(|| {
+            self.calls.push((site.to_owned(), Vec::new(), 0));
+            self.calls.len() - 1
+        })
+    }
+
+    /// The kind of a call at the last site of which all are given.
+    fn kind(&mut self, site: usize, sites: &[&str]) -> usize {
+        while self.kinds.len() <= site {
+            let new = self.kinds.len();
+            let known = self.calls.iter().position(|call| call.0 == sites[new]);
+            self.kinds.push(known.unwrap_or(self.calls.len() + new));
+        }
+        self.kinds[site]
+    }
+
+    /// How many lines of a call are in neither cache of two, and how many are not in the first alone.
+    fn missing(&self, kind: usize, core: &Cache, llc: &Cache) -> (u64, u64) {
+        let missing = self.calls[kind].1.iter().map(|&body| {
+            let (lines, kinds) = &self.bodies[body];
+            let gone = core.gone_of_any(kinds);
+            (share(*lines, gone), share(*lines, gone.min(llc.gone_of_any(kinds))))
+        });
+        missing.fold((0, 0), |(near, far), (one, beyond)| (near + one, far + beyond))
+    }
 }
 
 /// One cache: what was used on it, and when each kind of call last was.
@@ -45,22 +121,38 @@ pub(in crate::machine) struct Cache {
     marks: Vec<Option<u64>>,
 }
 
+/// The time of calls grows.
+fn longer(time: &mut Time, by: Time) {
+    *time = (*time + by).min(LONGEST);
+}
+
 impl Cache {
     fn new(size: u64) -> Self {
         Self { size, used: 0, by_calls: 0, warm: 0, marks: Vec::new() }
     }
 
-    /// A call of kind `site` begins. The part of its lines that is gone.
-    fn enter(&mut self, site: usize) -> Part {
+    /// A call of a kind begins. The part of its lines that is gone.
+    fn enter(&mut self, kind: usize) -> Part {
         if self.gone(self.used - self.by_calls) > 0 {
             self.warm = 0;
         }
         self.by_calls = self.used;
-        if self.marks.len() <= site {
-            self.marks.resize(site + 1, None);
+        let gone = self.gone_of(kind);
+        if self.marks.len() <= kind {
+            self.marks.resize(kind + 1, None);
         }
-        let last = self.marks[site].replace(self.used);
-        last.map_or(WHOLE, |last| self.gone(self.used - last))
+        self.marks[kind] = Some(self.used);
+        gone
+    }
+
+    /// The part of the lines of a kind that is gone.
+    fn gone_of(&self, kind: usize) -> Part {
+        self.marks.get(kind).copied().flatten().map_or(WHOLE, |last| self.gone(self.used - last))
+    }
+
+    /// The part of lines that is gone of a body that several kinds touch.
+    fn gone_of_any(&self, kinds: &[usize]) -> Part {
+        kinds.iter().map(|&kind| self.gone_of(kind)).min().unwrap_or(WHOLE)
     }
 
     /// The part of lines that is gone after so many bytes. Which set a line is in is chance, so some of them are gone after half
@@ -77,7 +169,7 @@ impl Cache {
     /// How much the root of the calls' time grows by `time`.
     fn grow(&mut self, time: Time) -> u64 {
         let before = self.warm;
-        self.warm = (before + time).min(LONGEST);
+        longer(&mut self.warm, time);
         root(self.warm) - root(before)
     }
 
@@ -108,6 +200,7 @@ pub struct Warmth {
     /// By the first CPU under a last-level cache.
     pub(super) llcs: Vec<Cache>,
     pub(in crate::machine) blocks: Blocks,
+    counted: Counted,
     speed: f64,
     /// What the lines of a unit of root cost from the last-level cache, and from memory besides, in 1/65536 ps.
     from_llc: u64,
@@ -116,6 +209,8 @@ pub struct Warmth {
     bytes: u64,
     /// What one line costs from there, in ps.
     line: (Time, Time),
+    /// What one costs from memory among those that are used in order.
+    streamed: Time,
 }
 
 impl Warmth {
@@ -128,6 +223,7 @@ impl Warmth {
             cores: vec![Cache::new(caches.core_bytes as u64); spec.cpus as usize],
             llcs: vec![Cache::new(caches.llc_bytes as u64); spec.cpus as usize],
             blocks: Blocks::new(spec, caches),
+            counted: Counted::new(&caches.bodies),
             speed: spec.costs.speed,
             from_llc: price(caches.llc_ns),
             from_memory: price(caches.beyond()),
@@ -136,6 +232,7 @@ impl Warmth {
                 from_ns(caches.llc_ns / spec.costs.line_overlap),
                 from_ns(caches.beyond() / spec.costs.line_overlap),
             ),
+            streamed: from_ns(LINE_BYTES * 1e9 / caches.memory_bandwidth),
         })
     }
 
@@ -144,21 +241,45 @@ impl Warmth {
         (&mut self.cores[core as usize], &mut self.llcs[llc as usize])
     }
 
-    /// A call of kind `site` begins on `cpu`.
-    fn enter(&mut self, topology: &Topology, cpu: CpuId, site: usize) -> Missing {
+    /// A call begins on `cpu`, at a site of all that were met.
+    fn enter(&mut self, topology: &Topology, cpu: CpuId, site: usize, sites: &[&str]) -> Missing {
+        let kind = self.counted.kind(site, sites);
+        let counted = self.counted.calls.get(kind).map(|call| call.2).map(|last| {
+            let cost = self.fetch_bodies(topology, cpu, kind);
+            Fetching { kind: kind as u32, cost, paid: 0, own: 0, last }
+        });
         let (core, llc) = self.at(topology, cpu);
-        Missing { core: core.enter(site) as u32, llc: llc.enter(site) as u32 }
+        Missing { core: core.enter(kind) as u32, llc: llc.enter(kind) as u32, counted }
+    }
+
+    /// What it costs a call of a kind to bring in the bodies that it misses.
+    fn fetch_bodies(&mut self, topology: &Topology, cpu: CpuId, kind: usize) -> Time {
+        let (core, llc) = (topology.core(cpu).start as usize, topology.llc(cpu).start as usize);
+        if self.cores[core].gone_of(kind) == 0 {
+            return 0;
+        }
+        let (lines, beyond) = self.counted.missing(kind, &self.cores[core], &self.llcs[llc]);
+        self.cores[core].used += lines * LINE_BYTES as u64;
+        self.llcs[llc].used += beyond * LINE_BYTES as u64;
+        lines * self.line.0 + beyond * self.line.1
+    }
+
+    /// A call is over.
+    fn leave(&mut self, missing: Option<Missing>) {
+        if let Some(call) = missing.and_then(|missing| missing.counted) {
+            self.counted.calls[call.kind as usize].2 = call.own;
+        }
     }
 
     /// What it costs a call to fetch the lines that it misses in the next `own` of its time, which it does now.
-    fn fetch(&mut self, topology: &Topology, cpu: CpuId, missing: Missing, own: Time) -> Time {
+    fn fetch(&mut self, topology: &Topology, cpu: CpuId, missing: &mut Missing, own: Time) -> Time {
         let time = (own as f64 / self.speed) as Time;
         let (from_llc, from_memory, bytes) = (self.from_llc, self.from_memory, self.bytes);
         let (core, llc) = self.at(topology, cpu);
-        if missing.core == 0 {
-            core.warm = (core.warm + time).min(LONGEST);
-            llc.warm = (llc.warm + time).min(LONGEST);
-            return 0;
+        if missing.core == 0 || missing.counted.is_some() {
+            longer(&mut core.warm, time);
+            longer(&mut llc.warm, time);
+            return missing.counted.as_mut().map_or(0, |call| call.pay(own));
         }
         let lines = share(core.grow(time), missing.core.into());
         let beyond = lines.min(share(llc.grow(time), missing.llc.into()));
@@ -167,14 +288,14 @@ impl Warmth {
         (lines * from_llc + beyond * from_memory) >> 16
     }
 
-    /// The same of `lines` of data, which are as warm as the code.
+    /// The same of `lines` of data, which are as warm as the code and written in order: memory is slower than that, caches are not.
     fn fetch_data(&mut self, topology: &Topology, cpu: CpuId, missing: Missing, lines: u64) -> Time {
-        let (near, far) = self.line;
+        let streamed = self.streamed;
         let (core, llc) = self.at(topology, cpu);
         let (in_core, beyond) = (Part::from(missing.core), Part::from(missing.llc.min(missing.core)));
         core.bring(share(lines, in_core) * LINE_BYTES as u64);
         llc.bring(share(lines, beyond) * LINE_BYTES as u64);
-        (lines * (in_core * near + beyond * far)) >> 16
+        share(lines * streamed, beyond)
     }
 }
 
@@ -189,8 +310,9 @@ impl State {
     /// Task `id` begins a call of kind `site`.
     pub(in crate::machine) fn enter_call(&mut self, id: TaskId, site: usize) {
         if let Some(warmth) = &mut self.warmth {
-            let cpu = self.tasks[id as usize].cpu;
-            self.tasks[id as usize].missing = Some(warmth.enter(&self.topology, cpu, site));
+            let task = &mut self.tasks[id as usize];
+            warmth.leave(task.missing.take());
+            task.missing = Some(warmth.enter(&self.topology, task.cpu, site, &self.sites));
         }
     }
 
@@ -198,7 +320,7 @@ impl State {
     pub(in crate::machine) fn fetch_code(&mut self, id: TaskId, own: Time) {
         let Some(warmth) = &mut self.warmth else { return };
         let task = &mut self.tasks[id as usize];
-        if let Some(missing) = task.missing {
+        if let Some(missing) = &mut task.missing {
             task.segment.debt += warmth.fetch(&self.topology, task.cpu, missing, own);
         }
     }
@@ -217,7 +339,7 @@ impl State {
     pub(in crate::machine) fn use_memory(&mut self, id: TaskId, bytes: u64) {
         let Some(warmth) = &mut self.warmth else { return };
         let task = &mut self.tasks[id as usize];
-        task.missing = None;
+        warmth.leave(task.missing.take());
         let (core, llc) = warmth.at(&self.topology, task.cpu);
         core.used += bytes;
         llc.used += bytes;

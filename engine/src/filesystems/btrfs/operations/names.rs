@@ -124,7 +124,7 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
     async fn evict_file(&self, m: &M, dir: DirId, file: File) {
         let inode = self.file(file.inode);
         m.at("evict");
-        self.sb.calls.files.whole_inode(m, file.inode);
+        self.sb.calls.files.evicted(m, file.inode);
         self.log.storage.writeback.forget(m, file.inode).await;
         self.ordered.wait_for_file(m, file.inode).await; // they hold the inode
         let pages = file.written && self.data(file.inode).has_pages();

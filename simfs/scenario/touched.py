@@ -1,0 +1,39 @@
+"""The lines of code and data that calls touch, by `models/touched.yaml`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from simfs.scenario.document import Document
+from simfs.scenario.paths import MODELS
+from simfs.scenario.quantity import Lines
+from simfs.scenario.section import Section, Text
+
+FILE = MODELS / "touched.yaml"
+
+
+class Body(Section):
+    """Lines that just these kinds of calls touch, by their sites."""
+
+    calls: tuple[Text, ...]
+    lines: Lines
+
+
+class Touched(Section):
+    """The bodies of all calls that were counted, by filesystem; all have one source."""
+
+    counted: Text
+    filesystems: dict[str, tuple[Body, ...]]
+
+
+@cache
+def load_touched() -> Touched:
+    """Load the file."""
+    return Touched.model_validate(Document.read(FILE).data)
+
+
+def touched(kind: str) -> list[dict[str, Any]]:
+    """Return `machine.caches.bodies` of a RunSpec with a filesystem of this kind."""
+    found = load_touched().filesystems.get(kind, ())
+    return [{"calls": list(body.calls), "lines": body.lines.value} for body in found]
