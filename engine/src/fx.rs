@@ -48,6 +48,7 @@ impl Hasher for Fx {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
     use std::hash::{BuildHasher, Hash};
 
     #[derive(Hash)]

@@ -131,7 +131,7 @@ class Waist:
         io = Io(*times, None if span is None else Span(*span))
         self.machine.devices[device].submit(task, self._task(task).cpu, io, done, unlocks)
 
-    def is_locked(self, task: int, lock: int) -> bool:  # noqa: ARG002
+    def is_locked(self, task: int, lock: int) -> bool:
         """Whether somebody holds a lock."""
         return self.machine.locks[lock].holder is not None
 

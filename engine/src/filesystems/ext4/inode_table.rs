@@ -161,7 +161,13 @@ impl InodeTable {
 
     /// Locks the buffer, and reads the block, or clears it if no other of its inodes is in use, unless somebody has done so. Whether
     /// that was this task.
-    async fn bring_in<M: Machine>(&self, m: &M, device: &BlockDevice, (block, lock): (u32, LockId), unused: bool) -> bool {
+    async fn bring_in<M: Machine>(
+        &self,
+        m: &M,
+        device: &BlockDevice,
+        (block, lock): (u32, LockId),
+        unused: bool,
+    ) -> bool {
         m.lock(lock, Side::Write).await;
         let brings = self.stage(block).is_none();
         if brings && !unused {

@@ -6,8 +6,8 @@ use crate::machine::locks::family::{Family, InBody};
 use crate::machine::locks::release::Running;
 use crate::machine::locks::waitqueue::WaitQueue;
 use crate::machine::locks::{
-    bit_lock, btrfs_tree_2, btrfs_tree_3, cohort, completion, futex, mutex, mutex_counted, paravirt, percpu_rwsem, rcu, removed,
-    rwlock, rwsem, semaphore, seqlock, spinlock,
+    bit_lock, btrfs_tree_2, btrfs_tree_3, cohort, completion, futex, mutex, mutex_counted, paravirt, percpu_rwsem, rcu,
+    removed, rwlock, rwsem, semaphore, seqlock, spinlock,
 };
 use crate::waist::{LockId, Mode, Side};
 
