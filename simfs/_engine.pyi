@@ -155,7 +155,7 @@ class _Machine(Protocol):
         device: int,
         times: tuple[int, int, int, int],
         span: tuple[int, int, bool] | None,
-        then: tuple[str, int],
+        then: tuple[str, int, int | None],
         /,
     ) -> None:
         """Submit a request; its interrupt does ('complete', completion) or ('release', semaphore).

@@ -167,8 +167,13 @@ class TinyMachine:
     def new_device(self, parallelism: int, depth: int, interrupt: int, slack: int, disk: object) -> int:
         return 0
 
-    def submit(self, task: int, device: int, times: object, span: object, then: tuple[str, int]) -> None:
+    def submit(
+        self, task: int, device: int, times: object, span: object, then: tuple[str, int, int | None]
+    ) -> None:
         self.calls[f"submit, then {then[0]}"] += 1
+
+    def is_locked(self, task: int, lock: int) -> bool:
+        return bool(self.locks[lock])
 
     def hand_to_device(self, lock: int) -> bool:
         return False

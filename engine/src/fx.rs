@@ -1,13 +1,11 @@
 //! A hash for maps whose keys are small numbers of our own, at which nobody aims: FxHash, of Firefox and rustc. The usual one takes ten
 //! times as long, to be safe from keys that are chosen to collide.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map. Never go through all of one: the order says nothing.
 pub type FxMap<K, V> = HashMap<K, V, BuildHasherDefault<Fx>>;
-/// A set, in the same way.
-pub type FxSet<K> = HashSet<K, BuildHasherDefault<Fx>>;
 
 /// The hash of what was written so far.
 #[derive(Default)]
@@ -50,6 +48,7 @@ impl Hasher for Fx {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
     use std::hash::{BuildHasher, Hash};
 
     #[derive(Hash)]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from simfs.machine.clock import What
 from simfs.machine.cpus.cpu import Cpu
 from simfs.machine.disk import Disk
+from simfs.machine.locks.bit_lock import BitLock
 from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.pipe import Pipe
@@ -89,13 +90,17 @@ class Io:
 
 @dataclass(eq=False)
 class Request:
-    """One request and what its completion interrupt does: complete a completion, or release a semaphore."""
+    """One request and what its completion interrupt does: complete a completion, or release a semaphore.
+
+    It may release one more lock, which the device was handed.
+    """
 
     number: int
     task: int
     cpu: Cpu
     io: Io
     then: Completion | Semaphore
+    unlocks: BitLock | Semaphore | None = None
     merged: list[Request] = field(default_factory=list)
     """Neighbours that are one request with it, the last one first."""
 
@@ -116,10 +121,17 @@ class Device:
     def __str__(self) -> str:
         return f"device#{self.number}"
 
-    def submit(self, task: int, cpu: Cpu, io: Io, then: Completion | Semaphore) -> None:
+    def submit(
+        self,
+        task: int,
+        cpu: Cpu,
+        io: Io,
+        then: Completion | Semaphore,
+        unlocks: BitLock | Semaphore | None = None,
+    ) -> None:
         """Submit a request; a semaphore is held by the device until the request is done."""
         self.machine.note_cpu("submit", cpu, self)
-        request = Request(self.machine.requests.take(), task, cpu, io, then)
+        request = Request(self.machine.requests.take(), task, cpu, io, then, unlocks)
         if isinstance(then, Semaphore):
             then.hand_to_device()
         else:
@@ -181,6 +193,8 @@ class Device:
         for one in (request, *request.merged):
             self.machine.requests.give_back(one.number)
             one.then.done_by_interrupt()
+            if one.unlocks is not None:
+                one.unlocks.done_by_interrupt()
 
 
 class Numbers:

@@ -14,6 +14,7 @@ from simfs.machine.cpus.wheel import rings
 from simfs.machine.device import Hardware, Io, Span
 from simfs.machine.disk import Disk
 from simfs.machine.lock import Attempt, Lock, Mode, Side
+from simfs.machine.locks.bit_lock import BitLock
 from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.machine import Machine
@@ -121,18 +122,23 @@ class Waist:
         device: int,
         times: tuple[int, int, int, int],
         span: tuple[int, int, bool] | None,
-        then: tuple[str, int],
+        then: tuple[str, int, int | None],
     ) -> None:
-        """Submit a request to a device."""
-        done = self.machine.locks[then[1]]
+        """Submit a request to a device, which completes or releases a lock, and may release another one."""
+        done, unlocks = (None if lock is None else self.machine.locks[lock] for lock in then[1:])
         assert isinstance(done, Completion | Semaphore)
+        assert isinstance(unlocks, BitLock | Semaphore | None)
         io = Io(*times, None if span is None else Span(*span))
-        self.machine.devices[device].submit(task, self._task(task).cpu, io, done)
+        self.machine.devices[device].submit(task, self._task(task).cpu, io, done, unlocks)
+
+    def is_locked(self, task: int, lock: int) -> bool:
+        """Whether somebody holds a lock."""
+        return self.machine.locks[lock].holder is not None
 
     def hand_to_device(self, lock: int) -> bool:
-        """Let a device hold a semaphore from now on; say no if it is another lock."""
+        """Let a device hold a semaphore or bit from now on; say no if it is another lock."""
         handed = self.machine.locks[lock]
-        if not isinstance(handed, Semaphore):
+        if not isinstance(handed, BitLock | Semaphore):
             return False
         handed.hand_to_device()
         return True

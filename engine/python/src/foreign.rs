@@ -88,11 +88,12 @@ impl Future for Taken<'_> {
     }
 }
 
-/// What a completion interrupt does, as Python is told.
-fn done(then: Then) -> (&'static str, LockId) {
+/// What a completion interrupt does, as Python is told: it completes or releases these.
+fn done(then: Then) -> (&'static str, LockId, Option<LockId>) {
     match then {
-        Then::Complete(completion) => ("complete", completion),
-        Then::Release(lock) => ("release", lock),
+        Then::Complete(completion) => ("complete", completion, None),
+        Then::Release(lock) => ("release", lock, None),
+        Then::Unlock(completion, lock) => ("complete", completion, Some(lock)),
     }
 }
 
@@ -214,6 +215,10 @@ impl Machine for Foreign {
         let Io { service, joined, transfer, flash, span } = io;
         let span = span.map(|span| (span.at, span.bytes, span.write));
         self.tell("submit", (self.task, device, (service, joined, transfer, flash), span, done(then)));
+    }
+
+    fn is_locked(&self, lock: LockId) -> bool {
+        self.ask("is_locked", (self.task, lock))
     }
 
     fn hand_to_device(&self, lock: LockId) -> bool {

@@ -17,7 +17,7 @@ use crate::machine::Pipe;
 use crate::memory::Memory;
 use crate::spec::{DeviceSpec, ServedBy};
 use crate::waist::time::from_ns;
-use crate::waist::{Account, CpuId, DeviceId, Host, LockId, Machine, Placement, SpawnKind, TaskId, Then, Time};
+use crate::waist::{Account, CpuId, DeviceId, Host, LockId, Machine, Placement, Side, SpawnKind, TaskId, Then, Time};
 use crate::workqueue::{Raised, Workqueue, HIGHPRI};
 use crate::writeback::Writeback;
 use flush::{Flushes, Next, Sequence, Step};
@@ -55,6 +55,8 @@ pub type Work = (u32, LockId);
 pub enum End {
     /// Completes a completion.
     Complete(LockId),
+    /// Completes a completion and releases a lock that the device was handed.
+    Unlock(LockId, LockId),
     /// Queues a work item on the CPU where the request ends.
     Queue(Rc<Workqueue<Work>>, Work),
     /// Does both, the item without anything to complete; an interrupt queues the item, and its worker is to complete first.
@@ -238,17 +240,22 @@ impl BlockDevice {
         };
         let io = self.timing.io(request);
         // The interrupt comes on this CPU; what ends there does so in the order of submission.
-        let then = Then::Complete(match part {
-            Part::Alone(End::Complete(done)) => done,
-            Part::Alone(End::Queue(queue, work) | End::Both(queue, work)) => queue.push(m.cpu(), work),
-            Part::Sequence(step) => self.kblockd.push(m.cpu(), Job::Ended(step)),
-        });
+        let then = match part {
+            Part::Alone(End::Complete(done)) => Then::Complete(done),
+            Part::Alone(End::Unlock(done, lock)) => Then::Unlock(done, lock),
+            Part::Alone(End::Queue(queue, work) | End::Both(queue, work)) => Then::Complete(queue.push(m.cpu(), work)),
+            Part::Sequence(step) => Then::Complete(self.kblockd.push(m.cpu(), Job::Ended(step))),
+        };
         m.submit(device, io, then);
     }
 
     async fn finish<M: Machine>(m: &M, end: End) {
         match end {
             End::Complete(done) => m.complete(done).await,
+            End::Unlock(done, lock) => {
+                m.complete(done).await;
+                m.unlock(lock, Side::Write).await;
+            }
             End::Queue(queue, work) => queue.queue(m, work).await,
             End::Both(queue, (work, done)) => {
                 m.complete(done).await;
@@ -378,6 +385,20 @@ impl BlockDevice {
     /// Reads and waits.
     pub async fn read<M: Machine>(&self, m: &M, bytes: u32) {
         self.io(m, Request::Read { bytes, at: None }).await;
+    }
+
+    /// Reads a buffer that the task has locked, and waits. The end of the read unlocks it (`end_buffer_read_sync`), wherever that is,
+    /// and wakes the reader and the first of those who wait for the lock.
+    pub async fn read_buffer<M: Machine>(&self, m: &M, bytes: u32, buffer: LockId) {
+        if matches!(self.server, Server::Submitter) || !m.hand_to_device(buffer) {
+            self.read(m, bytes).await;
+            return m.unlock(buffer, Side::Write).await;
+        }
+        let done = m.new_completion();
+        self.submit(m, Request::Read { bytes, at: None }, End::Unlock(done, buffer)).await;
+        m.wchan("__wait_on_buffer");
+        m.wait_for(done).await;
+        m.drop_completion(done);
     }
 
     /// What a commit writes in the background: so many bytes, and when they are safe so many more.

@@ -201,6 +201,11 @@ impl Machine for Context {
         s.submit(device, by, io, then);
     }
 
+    fn is_locked(&self, lock: LockId) -> bool {
+        let (lock, _) = super::locks::part(self, lock);
+        self.state().locks[lock as usize].is_held()
+    }
+
     fn hand_to_device(&self, lock: LockId) -> bool {
         self.state().try_hand_to_device(lock)
     }

@@ -5,7 +5,7 @@
 //! (`blk_attempt_bio_merge`, `block/blk-merge.c`). All share one pipe of so many bytes a second.
 
 use super::lock::LockKind;
-use super::locks::{completion, semaphore};
+use super::locks::{bit_lock, completion, semaphore};
 use super::pipe::Pipe;
 use super::queue::Happening;
 use super::state::State;
@@ -152,7 +152,7 @@ impl State {
         self.note_cpu("submit", by.cpu, Object::Device(device));
         let id = self.devices.add(Request { device, by, io, then, merged: None });
         match then {
-            Then::Complete(lock) => completion::expect(self, lock),
+            Then::Complete(lock) | Then::Unlock(lock, _) => completion::expect(self, lock),
             Then::Release(lock) => self.hand_to_device(lock),
         }
         if !self.devices.merge(id) {
@@ -164,7 +164,8 @@ impl State {
     /// A device has `lock` from now on, if that can be released by another than the task that took it.
     pub(super) fn try_hand_to_device(&mut self, lock: LockId) -> bool {
         let l = &self.locks[lock as usize];
-        let handed = l.kind == LockKind::Semaphore(semaphore::Count::One) && l.parts.is_empty();
+        let ownerless = matches!(l.kind, LockKind::Semaphore(semaphore::Count::One) | LockKind::Bit(()));
+        let handed = ownerless && l.parts.is_empty();
         if handed {
             self.hand_to_device(lock);
         }
@@ -205,8 +206,19 @@ impl State {
     fn finish(&mut self, then: Then) {
         match then {
             Then::Complete(lock) => completion::complete_from_interrupt(self, lock),
-            Then::Release(lock) if self.locks[lock as usize].kind == LockKind::Removed(()) => {}
-            Then::Release(lock) => semaphore::up_from_interrupt(self, lock),
+            Then::Release(lock) => self.release_from_interrupt(lock),
+            Then::Unlock(done, lock) => {
+                completion::complete_from_interrupt(self, done);
+                self.release_from_interrupt(lock);
+            }
+        }
+    }
+
+    fn release_from_interrupt(&mut self, lock: LockId) {
+        match self.locks[lock as usize].kind {
+            LockKind::Removed(()) => {}
+            LockKind::Bit(()) => bit_lock::clear_from_interrupt(self, lock),
+            _ => semaphore::up_from_interrupt(self, lock),
         }
     }
 }

@@ -116,7 +116,9 @@ pub trait Machine: Clone + 'static {
     fn new_device(&self, is: Hardware) -> DeviceId;
     /// Submits a request, whose completion interrupt does `then`. The task goes on at once.
     fn submit(&self, device: DeviceId, io: Io, then: Then);
-    /// From now on a device holds this semaphore, which the task has taken; who learns that the device is done unlocks it. Says no,
+    /// Whether somebody holds a lock, for who has looked at what lies beside its word.
+    fn is_locked(&self, lock: LockId) -> bool;
+    /// From now on a device holds this semaphore or bit, which the task has taken; who learns that the device is done unlocks it. Says no,
     /// and changes nothing, if it is a lock that only its owner can release, or a split one.
     fn hand_to_device(&self, lock: LockId) -> bool;
 

@@ -59,6 +59,8 @@ pub enum Then {
     Complete(LockId),
     /// Releases a semaphore that the submitting task has taken; until then the device holds it, not the task.
     Release(LockId),
+    /// Completes a completion and releases a lock that it was handed.
+    Unlock(LockId, LockId),
 }
 
 /// What a device is like.

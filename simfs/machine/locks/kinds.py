@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simfs.machine.lock import Lock
+from simfs.machine.locks.bit_lock import BitLock
 from simfs.machine.locks.btrfs_tree import BtrfsTree2, BtrfsTree3, BtrfsTree3Biased
 from simfs.machine.locks.cohort import Cohort, Hmcs
 from simfs.machine.locks.futex import PthreadMutex
@@ -36,6 +37,7 @@ KINDS: dict[str, type[Lock]] = {
     "qrwlock-3.16": Qrwlock316,
     "semaphore": Semaphore,
     "counting-semaphore": CountingSemaphore,
+    "bit-lock": BitLock,
     "mutex-2.6.16": Mutex2616,
     "mutex-2.6.30": Mutex2630,
     "mutex-3.0": Mutex30,

@@ -125,6 +125,10 @@ POLICIES: dict[str, Policy] = {
     "counting-semaphore": Policy(
         "all", "count of holders (n)", "nobody", "nobody", "FIFO", "the first", "grant", "always", "anyone", "sleeps",
     ),
+    "bit-lock": Policy(
+        "all", "exclusive", "everybody", "nobody", "FIFO of sleepers", "the first, off the queue", "hint", "never",
+        "anyone, a device too", "sleeps",
+    ),
     "mutex-2.6.16": _mutex("2.6.16 to 2.6.29", "nobody"),
     "mutex-2.6.30": _mutex("2.6.30 to 2.6.39", "all, on the owner, until it leaves its CPU"),
     "mutex-3.0": _mutex("3.0 to 3.9", "all, on the owner, until it leaves its CPU or changes"),

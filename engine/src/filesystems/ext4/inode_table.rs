@@ -1,5 +1,7 @@
 //! Blocks of the inode table that nobody has used since the filesystem was made: the first who makes an inode there brings the
-//! block in under its buffer's lock, and reads it if others of its inodes are in use (`__ext4_get_inode_loc`).
+//! block in under its buffer's lock, and reads it if others of its inodes are in use (`__ext4_get_inode_loc`). The end of the read
+//! unlocks the buffer. Each unlock wakes one of those who sleep for the lock, also that of who has no use for the block but puts it
+//! into the transaction.
 
 use super::group_locks::Descriptors;
 use super::ialloc::{Ialloc, INODES_PER_BLOCK};
@@ -8,7 +10,7 @@ use crate::filesystems::cached::Looks;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::super_line::SuperLine;
 use crate::filesystems::BLOCK;
-use crate::fx::{FxMap, FxSet};
+use crate::fx::FxMap;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, CachedId, ClassId, LineId, LockId, Side, Time};
 use std::cell::RefCell;
@@ -34,10 +36,21 @@ async fn access<M: Machine>(m: &M, line: LineId, access: Access) {
     m.settle().await;
 }
 
+/// How far a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It is read until its buffer is unlocked.
+    Read,
+    /// It is uptodate, and in no transaction yet.
+    Uptodate,
+    /// It is in a transaction, or has been.
+    Changed,
+}
+
 /// The inode table.
 pub(super) struct InodeTable {
-    /// Blocks that are in memory.
-    uptodate: RefCell<FxSet<u32>>,
+    /// Blocks that somebody has asked for.
+    stages: RefCell<FxMap<u32, Stage>>,
     /// The locks of those that are being brought in, and how many tasks hold them or wait.
     buffers: RefCell<FxMap<u32, (LockId, u32)>>,
     class: ClassId,
@@ -54,7 +67,7 @@ impl InodeTable {
         Ok(Self {
             used: RefCell::default(),
             looks: Looks::at(lines("ext4_buffer.index")?, lines("ext4_inode.on_disk")?),
-            uptodate: RefCell::new(FxSet::from_iter([0])),
+            stages: RefCell::new(FxMap::from_iter([(0, Stage::Changed)])),
             buffers: RefCell::default(),
             class: m.class("ext4.inode table", "ext4.buffer"),
             beside,
@@ -63,7 +76,7 @@ impl InodeTable {
 
     /// Says that inodes were made without programs.
     pub fn filled(&self, inode: u32) {
-        self.uptodate.borrow_mut().insert(inode / INODES_PER_BLOCK);
+        self.reaches(inode / INODES_PER_BLOCK, Stage::Changed);
     }
 
     /// `ext4_mark_inode_dirty`: an inode is written into its block, which takes so long. Meanwhile others take away the line of the buffer's
@@ -109,30 +122,77 @@ impl InodeTable {
         *used[block].get_or_insert_with(|| (m.new_block(0..0, None), m.new_line(1)))
     }
 
-    fn has(&self, block: u32) -> bool {
-        self.uptodate.borrow().contains(&block)
+    fn stage(&self, block: u32) -> Option<Stage> {
+        self.stages.borrow().get(&block).copied()
     }
 
-    /// Brings in the block of a new inode, under its buffer's lock. Who has brought it changes it first in the handle, which takes `time`
-    /// (`jbd2_journal_get_write_access`); those who wait for the block do not wait for that.
+    fn reaches(&self, block: u32, stage: Stage) {
+        self.stages.borrow_mut().insert(block, stage);
+    }
+
+    /// The read of a block, if there was one, is over.
+    fn is_read(&self, block: u32) {
+        if self.stage(block) != Some(Stage::Changed) {
+            self.reaches(block, Stage::Uptodate);
+        }
+    }
+
+    /// The block of a new inode, in memory and in a transaction. Who brings it in has its first change in the handle, which takes
+    /// `time`; those who wait for the block do not wait for that.
     pub async fn load<M: Machine>(&self, m: &M, device: &BlockDevice, inode: u32, ialloc: &Ialloc, time: Time) {
         let block = inode / INODES_PER_BLOCK;
-        if self.has(block) {
+        if self.stage(block) == Some(Stage::Changed) {
             return;
         }
         let lock = self.join(m, block);
-        m.lock(lock, Side::Write).await;
-        let brings = !self.has(block);
-        if brings {
-            if !ialloc.alone_in_block(inode) {
-                device.read(m, BLOCK).await;
-            }
-            self.uptodate.borrow_mut().insert(block);
+        let mut first = 0;
+        if self.waits(m, block, lock) && self.bring_in(m, device, (block, lock), ialloc.alone_in_block(inode)).await {
+            first = time;
         }
-        m.unlock(lock, Side::Write).await;
+        self.is_read(block);
+        self.change(m, (block, lock), first).await;
         self.leave(m, block);
-        if brings {
-            m.run(Account::System, time).await;
+    }
+
+    /// Whether the block is not in memory yet (`ext4_buffer_uptodate`).
+    fn waits<M: Machine>(&self, m: &M, block: u32, lock: LockId) -> bool {
+        self.stage(block).is_none_or(|stage| stage == Stage::Read && m.is_locked(lock))
+    }
+
+    /// Locks the buffer, and reads the block, or clears it if no other of its inodes is in use, unless somebody has done so. Whether
+    /// that was this task.
+    async fn bring_in<M: Machine>(
+        &self,
+        m: &M,
+        device: &BlockDevice,
+        (block, lock): (u32, LockId),
+        unused: bool,
+    ) -> bool {
+        m.lock(lock, Side::Write).await;
+        let brings = self.stage(block).is_none();
+        if brings && !unused {
+            self.reaches(block, Stage::Read);
+            device.read_buffer(m, BLOCK, lock).await;
+        } else {
+            self.is_read(block);
+            m.unlock(lock, Side::Write).await;
+        }
+        brings
+    }
+
+    /// `jbd2_journal_get_write_access`: puts the block into the transaction, with its buffer locked, unless it is there.
+    async fn change<M: Machine>(&self, m: &M, (block, lock): (u32, LockId), time: Time) {
+        let joins = self.beside.journal && self.stage(block) == Some(Stage::Uptodate);
+        if time > 0 {
+            m.run(Account::System, time / 2).await;
+        }
+        if joins {
+            m.lock(lock, Side::Write).await; // do_get_write_access
+            self.reaches(block, Stage::Changed);
+            m.unlock(lock, Side::Write).await;
+        }
+        if time > 0 {
+            m.run(Account::System, time - time / 2).await;
         }
     }
 

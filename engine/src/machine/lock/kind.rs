@@ -6,8 +6,8 @@ use crate::machine::locks::family::{Family, InBody};
 use crate::machine::locks::release::Running;
 use crate::machine::locks::waitqueue::WaitQueue;
 use crate::machine::locks::{
-    btrfs_tree_2, btrfs_tree_3, cohort, completion, futex, mutex, mutex_counted, paravirt, percpu_rwsem, rcu, removed,
-    rwlock, rwsem, semaphore, seqlock, spinlock,
+    bit_lock, btrfs_tree_2, btrfs_tree_3, cohort, completion, futex, mutex, mutex_counted, paravirt, percpu_rwsem, rcu,
+    removed, rwlock, rwsem, semaphore, seqlock, spinlock,
 };
 use crate::waist::{LockId, Mode, Side};
 
@@ -180,6 +180,8 @@ lock_kinds! {
         "semaphore": semaphore::Count::One,
         "counting-semaphore": semaphore::Count::Many,
     }
+    /// A bit and its wait queue.
+    Bit: bit_lock::BitLock { "bit-lock": () }
     /// Mutex before Linux 4.10.
     CountedMutex: mutex_counted::CountedMutex {
         "mutex-2.6.16": mutex_counted::Era::Since2_6_16,

@@ -5,6 +5,7 @@
 //! [`lock_kind`](super::lock_kind). Spinlocks and semaphores have no programs: the machine takes tasks through them (`inside`).
 
 mod acquire;
+pub mod bit_lock;
 pub mod btrfs_tree_2;
 pub mod btrfs_tree_3;
 pub mod cohort;

@@ -27,6 +27,13 @@ pub struct WaitQueue {
     entries: VecDeque<(TaskId, Entry)>,
 }
 
+impl WaitQueue {
+    /// Takes off the first who waits.
+    pub fn take_first(&mut self) -> Option<TaskId> {
+        self.entries.pop_front().map(|(task, _)| task)
+    }
+}
+
 /// Finds the queue inside a lock.
 pub type Find = fn(&mut State, LockId) -> &mut WaitQueue;
 
