@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import test_laboratory_loops as made
 from laboratory import file_calls
+from laboratory.counted import Row
 from laboratory.loops import Loop
 
 Block = tuple[str, int, int]
@@ -29,7 +30,7 @@ def test_a_listing_is_parted_by_the_names_of_two_directories() -> None:
 
 
 def test_the_block_of_a_directory_is_what_a_function_takes_more() -> None:
-    def rows(kind: str, more: int) -> list[made.Row]:
+    def rows(kind: str, more: int) -> list[Row]:
         parts = [
             block for name in file_calls.BLOCK_PARTS.values() for block in ((name, 2, 100 + more), ("", 1, 1))
         ]

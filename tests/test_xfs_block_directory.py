@@ -18,7 +18,7 @@ def instructions(variant: str, files: int) -> float:
     )  # fmt: skip
     answer = simfs.load("emulated-operations", *settings).run(variants=[variant], threads=1, progress=False)
     (point,) = answer.table("points").to_dict("records")
-    return 1e9 / point["throughput_per_s"]
+    return 1e9 / float(point["throughput_per_s"])
 
 
 def test_a_rename_in_a_block_looks_up_enters_removes_and_logs_more() -> None:

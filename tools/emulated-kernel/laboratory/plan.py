@@ -311,8 +311,8 @@ def _lines(kernel: str, filesystem: str, kind: str, own: bool, mkfs: str = "") -
 
 def _touched(filesystem: str) -> Guest:
     """Every access of some calls, to count the lines that they touch."""
-    kinds = ("small_file", "loop-stat", "loop-rename", "loop-mkdir_rmdir")
-    kinds += ("loop-append_fsync",) if filesystem in SYNCED else ()
+    synced = ("loop-append_fsync",) if filesystem in SYNCED else ()
+    kinds = ("small_file", "loop-stat", "loop-rename", "loop-mkdir_rmdir", *synced)
     rows = (f"steps {filesystem} 4 {kind} 0 60 y" for kind in kinds)
     return Guest(f"touched-{filesystem}", (*rows, "symbols"), cpus=1, logs=("LOG", "ACCESSES", "MEMORY"))
 

@@ -90,10 +90,11 @@ class Touches:
         return INSIDE[self._name(at)]
 
     def _name(self, at: int) -> str:
-        return self.log.symbols.names[self.log.function[at]].partition(".")[0]
+        name: str = self.log.symbols.names[self.log.function[at]]
+        return name.partition(".")[0]
 
     def _entries(self, names: Iterable[str]) -> list[int]:
-        return self.log.entries(*names).tolist()
+        return [int(at) for at in self.log.entries(*names)]
 
     def _system_calls(self) -> Iterator[tuple[str, int, int]]:
         entered, user = self.log.entries("entry_SYSCALL_64"), self.log.user
