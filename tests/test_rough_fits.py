@@ -183,3 +183,27 @@ def test_a_search_that_knows_the_slopes_of_another_takes_no_differences() -> Non
     values, _ = find(objective, np.array([49.0, 20.5]), slopes)
     assert values == pytest.approx(truth, rel=2 * calibrate.TOLERANCE)
     assert len(objective.known) == 2
+
+
+class Hidden(Rough):
+    """The first parameter decides from 300 on; below, less of it costs a little."""
+
+    truth = (600.0, 50.0)
+
+    def compared(self, values: tuple[float, ...], numbers: Sequence[int] | None = None) -> list[Comparison]:
+        first = values[0] if values[0] > 300 else 300 + (300 - values[0]) / 10
+        return super().compared((first, *values[1:]), numbers)
+
+
+def test_a_fit_that_ends_at_a_bound_is_begun_from_the_other_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "Objective", Hidden)
+    monkeypatch.setattr(calibrate, "_saves_half", lambda *_: False)
+    parameters = [Parameter("p0", 1.0, 1000.0, start=200.0), Parameter("p1", 1.0, 1000.0, start=40.0)]
+    alone = find(
+        Hidden(parameters, [row(0), row(1)], lambda _: (), lambda *_: {}, None, 3e-3),  # type: ignore[arg-type]
+        np.array([200.0, 40.0]),
+    )[0]
+    assert alone[0] < 1.01
+    fit = calibrate.calibrate(parameters, [row(0), row(1)], lambda _: (), to_spec=lambda *_: {})
+    assert fit.values["p0"] == pytest.approx(600, rel=0.01)
+    assert fit.values["p1"] == pytest.approx(50, rel=0.01)

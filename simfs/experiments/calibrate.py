@@ -90,11 +90,13 @@ def calibrate(
     runner = Runner(engine, threads, measure or Runs(replications=2), progress)
     draft = Objective(parameters, used, build, _shortened(to_spec, DRAFT), runner, DRAFT_TOLERANCE)
     full = Objective(parameters, used, build, to_spec, runner, TOLERANCE)
-    start = np.array([p.start or math.sqrt(p.low * p.high) for p in parameters])
+    start = first = np.array([p.start or math.sqrt(p.low * p.high) for p in parameters])
     slopes = np.array([[-1 / start[0]]]) if len(used) == 1 and _is_time(used[0]) else None
     if len(used) > 1 and _saves_half(draft, start):
         start, slopes = search(draft, start)
     values, found = search(full, start, slopes)
+    if (ended := _at_bounds(parameters, values)).any() and not holds(full, values):
+        values, found = _from_the_other_side(full, first, values, found, ended)
     values = _into_sources(full, values, found if (values != start).any() else 0 * found)
     _refuse_bounds(parameters, values)
     return Fit(
@@ -106,6 +108,19 @@ def calibrate(
         objective=float(np.sqrt(np.mean(full(values) ** 2))),
         evaluations=len(draft.known) + len(full.known),
     )
+
+
+def _from_the_other_side(
+    objective: Objective, start: Vector, values: Vector, slopes: Vector, ended: NDArray[np.bool_]
+) -> tuple[Vector, Vector]:
+    """Search once more from between the start and the other bound; return what meets the rows better.
+
+    Where a parameter changes nothing at the start, noise decides to which bound a search goes.
+    """
+    low, high = np.array([(p.low, p.high) for p in objective.parameters]).T
+    other = np.where(values > start, low, high)
+    again = search(objective, np.where(ended, np.sqrt(start * other), start))
+    return min((values, slopes), again, key=lambda found: size(objective(found[0])))
 
 
 def _into_sources(objective: Objective, values: Vector, slopes: Vector) -> Vector:
@@ -290,9 +305,15 @@ def standard_error(comparison: Comparison, measured: float = 0.0, level: float =
     return math.hypot(ratio * error / simulated.mean, measured / simulated.mean)
 
 
+def _at_bounds(parameters: Sequence[Parameter], values: Vector) -> NDArray[np.bool_]:
+    low, high = np.array([(p.low, p.high) for p in parameters]).T
+    ended: NDArray[np.bool_] = (values <= low * 1.001) | (values >= high / 1.001)
+    return ended
+
+
 def _refuse_bounds(parameters: Sequence[Parameter], values: Vector) -> None:
-    for p, value in zip(parameters, values, strict=True):
-        if not p.low * 1.001 < value < p.high / 1.001:
+    for p, value, ended in zip(parameters, values, _at_bounds(parameters, values), strict=True):
+        if ended:
             raise CalibrationError(
                 f"{p.name} ends at its bound {value:g} {p.unit}: the rows cannot be met within"
                 f" {p.low:g} to {p.high:g} {p.unit}; widen the bounds if their source allows it"
