@@ -133,6 +133,14 @@ class _Machine(Protocol):
         """Take back a free lock for reuse."""
     def new_line(self, span: int, /) -> int:
         """Make `span` neighbouring cache lines that are used together."""
+    def new_block(self, first: int, lines: int, ago: int | None, /) -> int:
+        """Make a block of a structure with these lines, used just now or so many bytes ago."""
+    def use_block(self, task: int, block: int, count: int, /) -> None:
+        """Use so many bytes of a block: its lines come from where they are, and are here from now on."""
+    def fetch_block(self, task: int, block: int, chain: int, lines: int, /) -> None:
+        """Use lines of a block at the price of where it is: `chain` one after the other, `lines` in any order."""
+    def stream_block(self, task: int, block: int, count: int, /) -> None:
+        """Copy so many bytes of a block from end to end, at the price of where it is."""
     def new_completion(self) -> int:
         """Make a completion; its number is one of the locks'."""
     def drop_completion(self, completion: int, /) -> None:
@@ -158,12 +166,15 @@ class _Machine(Protocol):
         then: tuple[str, int, int | None],
         /,
     ) -> None:
-        """Submit a request; its interrupt does ('complete', completion) or ('release', semaphore).
+        """Submit a request; its interrupt does ('complete', completion, None) or ('release', semaphore, None).
 
+        A third of `then` is a lock that the device was handed, which the interrupt releases besides.
         `times`: alone, beside a neighbour, in the pipe, in the flash; `span`: first byte, bytes, whether written.
         """
+    def is_locked(self, task: int, lock: int, /) -> bool:
+        """Return whether somebody holds a lock, for a task that has looked at what lies beside its word."""
     def hand_to_device(self, lock: int, /) -> bool:
-        """Let a device hold a semaphore that a task has taken and another may unlock; False if it is no semaphore."""
+        """Let a device hold a semaphore or bit that a task has taken; False if only its owner can release it."""
     def wake(self, task: int, other: int, /) -> None:
         """Let `task` wake `other`."""
     def wake_at_tick(self, task: int, other: int, ticks: int, /) -> int:
@@ -176,6 +187,10 @@ class _Machine(Protocol):
         """Queue callbacks, which take so much time together, on the CPU of a task."""
     def grace_period(self, task: int, step: str, /) -> bool:
         """Do a step of RCU's thread: ask if a grace period is 'wanted' or 'passed', or 'begin', 'force', 'end' it."""
+    def keep_stacks(self, workers: list[int], callback: int, /) -> None:
+        """Keep stacks of ended processes on each CPU from now on; a callback that takes so long wakes its worker."""
+    def stacks_to_free(self, task: int, /) -> int:
+        """Return how many stacks the worker of a task's CPU is to free now."""
     def next_softirq(self, task: int, /) -> int | None:
         """Return how long the next round of RCU's softirq takes, for `ksoftirqd`, if there is something to do."""
     def set_nice(self, task: int, nice: int, /) -> None:
@@ -350,6 +365,14 @@ class Machine:
         """Give back a free lock for reuse."""
     def new_line(self, span: int = 1) -> Line:
         """Make `span` neighbouring cache lines that are used together."""
+    def new_block(self, first: int, lines: int, ago: int | None, /) -> int:
+        """Make a block of a structure with these lines, used just now or so many bytes ago."""
+    def use_block(self, task: int, block: int, count: int, /) -> None:
+        """Use so many bytes of a block: its lines come from where they are, and are here from now on."""
+    def fetch_block(self, task: int, block: int, chain: int, lines: int, /) -> None:
+        """Use lines of a block at the price of where it is: `chain` one after the other, `lines` in any order."""
+    def stream_block(self, task: int, block: int, count: int, /) -> None:
+        """Copy so many bytes of a block from end to end, at the price of where it is."""
     def new_word(self, value: int = 0, *, beside: Word | None = None) -> Word:
         """Make a word with this value, on a line of its own or on that of the word `beside`."""
     def new_completion(self) -> Completion:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,3 +79,15 @@ def test_the_inodegc_limits_come_from_the_model() -> None:
     spec = shipped("xfs")
     del spec["filesystem"]["costs"]["inodegc_batch"]
     assert "inodegc_batch" in refused(spec)
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_stub_has_every_method_that_programs_call_on_a_machine_in_python() -> None:
+    sources = ROOT.glob("engine/python/src/foreign*/**/*.rs")
+    source = "".join(path.read_text() for path in [ROOT / "engine/python/src/foreign.rs", *sources])
+    called = set(re.findall(r'(?:ask|tell|call_method1)\("(\w+)"', source))
+    stub = ast.parse((ROOT / "simfs/_engine.pyi").read_text()).body
+    machine = next(node for node in stub if isinstance(node, ast.ClassDef) and node.name == "_Machine")
+    assert called == {node.name for node in machine.body if isinstance(node, ast.FunctionDef)} - {"cpus", "now"}

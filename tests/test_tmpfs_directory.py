@@ -87,6 +87,24 @@ def test_changes_of_a_maple_tree_that_has_or_gets_several_nodes_take_longer(
     assert (taken[1] - taken[0]) / 10_000 == pytest.approx(times, rel=0.2, abs=0.01)
 
 
+def test_further_names_of_a_file_leave_the_tree_as_they_came(tmp_path: Path) -> None:
+    """Twelve names at most fit into one node, however often ten of them come and go."""
+    operations = [{"op": op, "on": "first", "repeat": 10} for op in ("link", "unlink")]
+    taken = []
+    for more in (0, 10_000):
+        made = spec(
+            tmp_path,
+            files=2,
+            operations=operations,
+            order="in-turn",
+            rules={"tmpfs.offsets": "maple-tree"},
+        )
+        made["machine"]["costs"]["step_cv"] = 0
+        made["filesystem"]["costs"]["offsets.deep"] += more
+        taken.append(1 / rate(simulate(made)))
+    assert taken[0] == taken[1]
+
+
 def test_each_change_of_a_directory_is_counted_since_6_1(tmp_path: Path) -> None:
     without, counted = (
         accesses(tmp_path, "linux-6.10", rules={"tmpfs.i_version": value}, **CREATE_UNLINK)

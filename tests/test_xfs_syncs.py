@@ -1,5 +1,6 @@
 """Many tasks that sync on XFS: whose AGF they take, how often, and the mutex of the checkpoint workers' queue."""
 
+import json
 from typing import Any
 
 import pytest
@@ -29,6 +30,17 @@ def test_a_file_is_given_blocks_behind_its_end() -> None:
     alone = simulate_whole(spec_of(1, ms=400))
     assert alone.operations >= 1
     assert 16 <= acquired_each(alone, "xfs.AGF") < 40
+
+
+def test_a_file_that_was_shortened_has_no_blocks_behind_its_end() -> None:
+    """`xfs_itruncate_extents`: what comes behind the end is given blocks again."""
+
+    def allocations(*cut: dict[str, Any]) -> float:
+        append = {"op": "append", "size": "32 KiB", "on": "made", "sync": True}
+        operations = json.dumps([{"op": "create"}, append | {"repeat": 3}, *cut, append, {"op": "unlink", "on": "made"}])
+        return acquired_each(simulate_whole(spec_of(1, f"workload.operations={operations}")), "xfs.AGF")
+
+    assert allocations({"op": "shorten", "size": "32 KiB", "on": "made"}) - allocations() == pytest.approx(1, abs=0.2)
 
 
 @pytest.mark.parametrize(("release", "takes"), [("linux-5.14", False), ("linux-5.15", True)])

@@ -13,6 +13,7 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::listed::{Entry, Pointers, OTHERS};
 use crate::filesystems::paged::Paged;
 use crate::filesystems::DirId;
+use crate::fx::FxMap;
 use crate::kernel::vfs::DirectoryOffsets;
 use crate::waist::{Access, Machine, Time};
 use std::cell::RefCell;
@@ -37,11 +38,10 @@ struct Tree {
     last: Option<u32>,
     nodes: u32,
     names: u32,
-    /// The node of the latest second name of a file.
-    others: Option<u32>,
 }
 
-/// The trees by directory, nodes by number, and the node of each file's first name.
+/// The trees by directory, nodes by number, the node of each file's first name, and by directory those of further names of files, the
+/// latest last.
 #[derive(Default)]
 struct Trees {
     trees: Paged<Tree>,
@@ -49,6 +49,7 @@ struct Trees {
     number: u32,
     free: Vec<u32>,
     names: Paged<Option<u32>>,
+    others: FxMap<DirId, Vec<u32>>,
 }
 
 cost_table!(
@@ -105,7 +106,7 @@ impl Offsets {
     /// `simple_offset_remove`, the same.
     pub fn remove<M: Machine>(&self, m: &M, dir: DirId, name: Entry) -> Time {
         let mut trees = self.trees.borrow_mut();
-        let Some(node) = trees.name(dir, name).take() else { return 0 };
+        let Some(node) = trees.take(dir, name) else { return 0 };
         let Tree { nodes, names, .. } = *trees.trees.of(dir.into());
         self.change(m, dir, node, nodes);
         let merges = trees.remove(dir, node);
@@ -135,11 +136,19 @@ impl Offsets {
 }
 
 impl Trees {
-    /// The node that a name of a directory is in.
-    fn name(&mut self, dir: DirId, name: Entry) -> &mut Option<u32> {
+    /// A name of a directory is in this node.
+    fn put(&mut self, dir: DirId, name: Entry, node: u32) {
         match name {
-            OTHERS => &mut self.trees.of(dir.into()).others,
-            _ => self.names.of(name),
+            OTHERS => self.others.entry(dir).or_default().push(node),
+            _ => *self.names.of(name) = Some(node),
+        }
+    }
+
+    /// The node that a name of a directory was in, which it leaves.
+    fn take(&mut self, dir: DirId, name: Entry) -> Option<u32> {
+        match name {
+            OTHERS => self.others.get_mut(&dir)?.pop(),
+            _ => self.names.of(name).take(),
         }
     }
 
@@ -149,7 +158,7 @@ impl Trees {
         let node = last.unwrap_or_else(|| self.new_node(dir));
         let at = self.nodes.of(node.into());
         (at.given, at.names) = (at.given + 1, at.names + 1);
-        *self.name(dir, name) = Some(node);
+        self.put(dir, name, node);
         let tree = self.trees.of(dir.into());
         tree.names += 1;
         (node, tree.nodes)

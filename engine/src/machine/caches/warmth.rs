@@ -1,22 +1,22 @@
 //! Warmth: how much of the kernel's code and data a call finds in the caches of its core.
 //!
 //! Each core and each last-level cache counts the bytes that were used there. A kind of call remembers that count at its last
-//! use; so many bytes later its lines are gone. Of some kinds the lines were counted, in bodies: those that the same calls touch. A
-//! body was used last by the last of them. Of other kinds nobody knows the lines. How many a stretch of their code touches grows with
-//! the root of its time (A. Hartstein et al., "Cache miss behavior: is it sqrt 2?", Computing Frontiers 2006: re-references fall with
+//! use; so many bytes later its lines are gone. Of some kinds the lines were counted ([`counted`](super::counted)). Of other kinds
+//! nobody knows the lines. How many a stretch of their code touches grows with the root of its time (A. Hartstein et al., "Cache miss behavior: is it sqrt 2?", Computing Frontiers 2006: re-references fall with
 //! time as t^-1.5), and they find what other calls have brought in since. No set of lines is kept.
 
 use super::blocks::Blocks;
+use super::counted::{Counted, Fetching};
 use crate::machine::cpus::topology::Topology;
 use crate::machine::state::State;
-use crate::spec::{BodySpec, CachesSpec, MachineSpec};
+use crate::spec::{CachesSpec, MachineSpec};
 use crate::waist::time::{from_ns, Time};
 use crate::waist::{CpuId, TaskId};
 
 /// A part of the whole, in 1/65536.
 pub type Part = u64;
 
-const WHOLE: Part = 1 << 16;
+pub(super) const WHOLE: Part = 1 << 16;
 /// Roots are of picoseconds, in 1/256.
 const ROOT_SHIFT: u32 = 16;
 /// The same of a microsecond.
@@ -31,80 +31,6 @@ pub struct Missing {
     core: u32,
     llc: u32,
     counted: Option<Fetching>,
-}
-
-/// A call whose lines were counted, and how much of their cost was paid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Fetching {
-    kind: u32,
-    cost: Time,
-    paid: Time,
-    /// Its time so far, and that of the last call of its kind.
-    own: Time,
-    last: Time,
-}
-
-impl Fetching {
-    /// What it pays for its next `own`: calls touch new lines evenly, up to their ends (counted, see docs/machine.md).
-    fn pay(&mut self, own: Time) -> Time {
-        self.own += own;
-        if self.paid == self.cost {
-            return 0;
-        }
-        let part = if self.own < self.last { (self.own << 16) / self.last } else { WHOLE };
-        let due = share(self.cost, part);
-        due - std::mem::replace(&mut self.paid, due)
-    }
-}
-
-/// The kinds of calls whose lines were counted.
-#[derive(Clone, Debug, Default)]
-struct Counted {
-    /// By kind: its site, its bodies, and how long its last call took.
-    calls: Vec<(String, Vec<usize>, Time)>,
-    /// By body: how many lines, and the kinds that touch them.
-    bodies: Vec<(u64, Vec<usize>)>,
-    /// By the number of a site that was met: its kind, which is not among the calls if it was not counted.
-    kinds: Vec<usize>,
-}
-
-impl Counted {
-    fn new(spec: &[BodySpec]) -> Self {
-        let mut of = Self::default();
-        for (number, body) in spec.iter().enumerate() {
-            let kinds: Vec<_> = body.calls.iter().map(|site| of.call(site)).collect();
-            kinds.iter().for_each(|&kind| of.calls[kind].1.push(number));
-            of.bodies.push((body.lines.round() as u64, kinds));
-        }
-        of
-    }
-
-    fn call(&mut self, site: &str) -> usize {
-        self.calls.iter().position(|call| call.0 == site).unwrap_or_else(|| {
-            self.calls.push((site.to_owned(), Vec::new(), 0));
-            self.calls.len() - 1
-        })
-    }
-
-    /// The kind of a call at the last site of which all are given.
-    fn kind(&mut self, site: usize, sites: &[&str]) -> usize {
-        while self.kinds.len() <= site {
-            let new = self.kinds.len();
-            let known = self.calls.iter().position(|call| call.0 == sites[new]);
-            self.kinds.push(known.unwrap_or(self.calls.len() + new));
-        }
-        self.kinds[site]
-    }
-
-    /// How many lines of a call are in neither cache of two, and how many are not in the first alone.
-    fn missing(&self, kind: usize, core: &Cache, llc: &Cache) -> (u64, u64) {
-        let missing = self.calls[kind].1.iter().map(|&body| {
-            let (lines, kinds) = &self.bodies[body];
-            let gone = core.gone_of_any(kinds);
-            (share(*lines, gone), share(*lines, gone.min(llc.gone_of_any(kinds))))
-        });
-        missing.fold((0, 0), |(near, far), (one, beyond)| (near + one, far + beyond))
-    }
 }
 
 /// One cache: what was used on it, and when each kind of call last was.
@@ -151,7 +77,7 @@ impl Cache {
     }
 
     /// The part of lines that is gone of a body that several kinds touch.
-    fn gone_of_any(&self, kinds: &[usize]) -> Part {
+    pub(super) fn gone_of_any(&self, kinds: &[usize]) -> Part {
         kinds.iter().map(|&kind| self.gone_of(kind)).min().unwrap_or(WHOLE)
     }
 
@@ -188,7 +114,7 @@ fn root(time: Time) -> u64 {
 }
 
 /// So many 65536ths of a number.
-fn share(of: u64, parts: u64) -> u64 {
+pub(super) fn share(of: u64, parts: u64) -> u64 {
     (of * parts) >> 16
 }
 
@@ -244,10 +170,8 @@ impl Warmth {
     /// A call begins on `cpu`, at a site of all that were met.
     fn enter(&mut self, topology: &Topology, cpu: CpuId, site: usize, sites: &[&str]) -> Missing {
         let kind = self.counted.kind(site, sites);
-        let counted = self.counted.calls.get(kind).map(|call| call.2).map(|last| {
-            let cost = self.fetch_bodies(topology, cpu, kind);
-            Fetching { kind: kind as u32, cost, paid: 0, own: 0, last }
-        });
+        let counted =
+            self.counted.took(kind).map(|last| Fetching::new(kind, self.fetch_bodies(topology, cpu, kind), last));
         let (core, llc) = self.at(topology, cpu);
         Missing { core: core.enter(kind) as u32, llc: llc.enter(kind) as u32, counted }
     }
@@ -267,7 +191,7 @@ impl Warmth {
     /// A call is over.
     fn leave(&mut self, missing: Option<Missing>) {
         if let Some(call) = missing.and_then(|missing| missing.counted) {
-            self.counted.calls[call.kind as usize].2 = call.own;
+            self.counted.over(call);
         }
     }
 

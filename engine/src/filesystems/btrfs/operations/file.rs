@@ -57,9 +57,9 @@ impl<M: Machine> FileOperations<M> for Btrfs {
         self.get_pages(m, file.inode, (offset, bytes)).await;
         let was = self.data(file.inode).was_dirty(offset, u64::from(bytes));
         if self.delalloc.finds_new_bytes && self.data(file.inode).lacks_map(offset, was) {
+            // btrfs_find_new_delalloc_bytes
             let page = offset - offset % u64::from(BLOCK);
             self.read_item(m, items::extent(self.file(file.inode).ino, page).key, 0).await;
-            // btrfs_find_new_delalloc_bytes
         }
         self.delalloc.dirty(m, &self.transaction.reservations, was).await;
         self.data(file.inode).write(offset, u64::from(bytes), self.transid());

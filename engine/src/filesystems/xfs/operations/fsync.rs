@@ -128,6 +128,15 @@ impl Fsync {
         self.given.forget(slot);
     }
 
+    /// A file ends so many bytes earlier, and has no blocks behind its end any more (`xfs_itruncate_extents`).
+    pub fn shortened(&self, slot: u32, bytes: u32) {
+        self.dirty.shorten(slot, bytes);
+        if let Some(given) = self.given.get(slot) {
+            let size = self.dirty.size(slot).next_multiple_of(u64::from(BLOCK));
+            self.given.put(slot, Given { bytes: given.bytes.min(size), ..given });
+        }
+    }
+
     /// Returns whether the times change, which they do once a tick.
     fn change(&self, slot: u32, tick: Time) -> bool {
         let (mut changed, slot) = (self.changed.borrow_mut(), slot as usize);
@@ -216,9 +225,7 @@ impl Xfs {
         let ticket = self.log.reserve(m, TR_WRITE).await;
         inode.ilock(m).await;
         let last = self.sync.given.get(slot).map_or(self.group_number(inode.ino) as u32, |given| given.agno);
-        let count = self.layout.borrow().geometry().agcount;
-        let groups: Vec<_> = (0..count).map(|nth| (last + nth) % count).collect();
-        let agno = self.lock_an_agf(m, &groups).await;
+        let agno = self.lock_any_agf(m, last).await;
         let agf = self.group(agno).agf;
         m.run(Account::System, c.allocate).await;
         self.log.commit(m, Logged::items([inode.item(), agf.item()]).further(2)).await;
@@ -230,18 +237,19 @@ impl Xfs {
         m.run(Account::System, self.sync.costs.submit).await;
     }
 
-    /// Locks the first AGF of these groups that nobody has, else that of the first group (`xfs_alloc_vextent_iterate_ags`: the first turn
-    /// is with `XFS_ALLOC_FLAG_TRYLOCK`). Returns the group.
-    pub(super) async fn lock_an_agf<M: Machine>(&self, m: &M, groups: &[u32]) -> u32 {
-        for &agno in groups {
+    /// Locks the AGF of the first group from this one on whose AGF nobody has, else this one's (`xfs_alloc_vextent_iterate_ags`: the
+    /// first turn is with `XFS_ALLOC_FLAG_TRYLOCK`). Returns the group.
+    async fn lock_any_agf<M: Machine>(&self, m: &M, first: u32) -> u32 {
+        let count = self.layout.borrow().geometry().agcount;
+        for agno in (first..count).chain(0..first) {
             m.run(Account::System, self.sync.allocate.agf).await;
             if self.group(agno).agf.try_lock(m) {
                 return agno;
             }
         }
         m.run(Account::System, self.sync.allocate.agf).await;
-        self.group(groups[0]).agf.lock(m).await;
-        groups[0]
+        self.group(first).agf.lock(m).await;
+        first
     }
 
     /// The program of a CPU's worker that ends writes of unwritten extents.
@@ -272,8 +280,8 @@ impl Mapping for Xfs {
         self.storage.writeback.note(slot, self.dirty_pages(slot));
         m.run(Account::System, self.sync.costs.page * (piece.pages() - 1)).await;
         if piece.is_new {
-            let (before, size) =
-                (self.sync.dirty.with_blocks(slot) - u64::from(piece.bytes), self.sync.dirty.size(slot));
+            let before = self.sync.dirty.with_blocks(slot) - u64::from(piece.bytes);
+            let size = self.sync.dirty.size(slot);
             let given = self.sync.given.get(slot).map_or(0, |given| given.bytes);
             if !std::mem::replace(allocated, true) && size > given {
                 self.allocate(m, slot, with_blocks_behind(before, size)).await;

@@ -59,28 +59,12 @@ impl Xfs {
         m.run(Account::System, c.reserve).await;
         let ticket = self.log.reserve(m, TR_WRITE).await;
         inode.ilock(m).await;
-        let groups = self.layout.borrow().groups_for_file(inode.ino, most);
         let mut count = 0;
         if self.layout.borrow().free_blocks() > u64::from(most) + SPARE {
-            for (tries, agno) in groups.iter().map(|agno| (true, *agno)).chain(groups.iter().map(|agno| (false, *agno)))
-            {
-                let agf = self.group(agno).agf;
-                m.run(Account::System, c.agf).await;
-                if tries && !agf.try_lock(m) {
-                    continue; // XFS_ALLOC_FLAG_TRYLOCK
-                }
-                if !tries {
-                    agf.lock(m).await;
-                }
-                let mut touches = Touches::default();
-                count = self.layout.borrow_mut().alloc_for_file(inode.ino, agno, most, &mut touches).unwrap_or(0);
-                self.get_buffers(m, &touches).await;
-                if count > 0 {
-                    m.run(Account::System, c.allocate).await;
-                    self.log.commit(m, Logged::items([inode.item(), agf.item()]).further(2)).await;
-                    m.run(Account::System, c.commit).await;
-                }
-                agf.unlock(m).await;
+            let groups = self.layout.borrow().groups_for_file(inode.ino, most);
+            let turn = |trylock| groups.iter().map(move |&agno| (agno, trylock));
+            for (agno, trylock) in turn(true).chain(turn(false)) {
+                count = self.alloc_in_group(m, &inode, (agno, trylock), most).await;
                 if count > 0 {
                     break;
                 }
@@ -94,6 +78,28 @@ impl Xfs {
         } else {
             Err(NoSpace)
         }
+    }
+
+    /// Blocks of one group, how many: none if it has no room, or if its AGF is only tried and somebody has it
+    /// (`XFS_ALLOC_FLAG_TRYLOCK`).
+    async fn alloc_in_group<M: Machine>(&self, m: &M, inode: &Inode, (agno, trylock): (u32, bool), most: u32) -> u32 {
+        let (c, agf) = (&self.sync.allocate, self.group(agno).agf);
+        m.run(Account::System, c.agf).await;
+        if !trylock {
+            agf.lock(m).await;
+        } else if !agf.try_lock(m) {
+            return 0;
+        }
+        let mut touches = Touches::default();
+        let count = self.layout.borrow_mut().alloc_for_file(inode.ino, agno, most, &mut touches).unwrap_or(0);
+        self.get_buffers(m, &touches).await;
+        if count > 0 {
+            m.run(Account::System, c.allocate).await;
+            self.log.commit(m, Logged::items([inode.item(), agf.item()]).further(2)).await;
+            m.run(Account::System, c.commit).await;
+        }
+        agf.unlock(m).await;
+        count
     }
 
     /// `xfs_setattr_size` to nothing. Pages under writeback are waited for.
@@ -112,7 +118,7 @@ impl Xfs {
         let given: u32 = self.layout.borrow().file_extents(inode.ino).iter().map(|(_, extent)| extent.len).sum();
         let blocks = given.min(bytes / BLOCK);
         if blocks == given {
-            self.sync.dirty.shorten(slot, bytes - blocks * BLOCK);
+            self.sync.shortened(slot, bytes - blocks * BLOCK);
         }
         self.storage.writeback.truncated(m, slot, self.dirty_pages(slot)).await;
         if self.sync.dirty.has_new(slot) {

@@ -166,8 +166,8 @@ impl Pushes {
             m.wchan("__flush_workqueue");
             m.wait_for(done).await;
             let is_first = self.state.borrow().first.is_some_and(|(_, first)| first == done);
-            if is_first {
-                self.go_on(m).await;
+            if let Some(parts) = self.parts.as_ref().filter(|_| is_first) {
+                self.go_on(m, parts).await;
             }
         }
         m.drop_completion(done);
@@ -183,21 +183,17 @@ impl Pushes {
         waits
     }
 
-    /// The first was told.
-    async fn go_on<M: Machine>(&self, m: &M) {
-        if let Some(parts) = &self.parts {
-            m.lock(parts.mutex, Side::Write).await;
-            if !self.state.borrow().queue.is_empty() {
-                parts.colour(m).await;
-            }
+    /// The first, who was told, tells the others.
+    async fn go_on<M: Machine>(&self, m: &M, parts: &Parts) {
+        m.lock(parts.mutex, Side::Write).await;
+        if !self.state.borrow().queue.is_empty() {
+            parts.colour(m).await;
         }
         let told = self.state.borrow_mut().cascade();
         for other in told {
             m.complete(other).await;
         }
-        if let Some(parts) = &self.parts {
-            m.unlock(parts.mutex, Side::Write).await;
-        }
+        m.unlock(parts.mutex, Side::Write).await;
     }
 }
 
