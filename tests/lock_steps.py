@@ -27,7 +27,9 @@ SHORT = {
 }
 """Shorter names of classes than those without their filesystem."""
 
-MEANWHILE = ("wait_lock", "inode_hash_lock", "s_inode_list_lock", "stat_lock", "dentry", "private_lock")
+MEANWHILE = (
+    "wait_lock", "rename_lock.lock", "inode_hash_lock", "s_inode_list_lock", "stat_lock", "dentry", "private_lock",
+)  # fmt: skip
 """What locks bring with them, and what caches of all filesystems take."""
 
 

@@ -113,6 +113,14 @@ def test_reads_are_done_once_where_nobody_writes() -> None:
     assert abs(the_lock(result).acquired - result.operations) <= 8
 
 
+def test_a_reader_who_only_waits_for_an_even_sequence_does_not_look_again() -> None:
+    """As `path_init`: a writer who comes while the reader still pays for the line makes it repeat nothing."""
+    result = simulate(
+        lock_cycle("seqlock", 8, duration_ns=5e6, think_ns=2e3, hold_ns=0, readers=0.5, costs=REAL, **RANDOM)
+    )
+    assert abs(the_lock(result).acquired - result.operations) <= 8
+
+
 # ---- RCU -------------------------------------------------------------------------------------------------
 
 

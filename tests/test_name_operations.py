@@ -51,7 +51,29 @@ def test_a_rename_locks_its_directories_and_moves_the_dentry_under_the_one_renam
     assert acquired_each(result, "vfs.s_vfs_rename_mutex") == pytest.approx(mutex, abs=0.05)
     assert acquired_each(result, "vfs.i_rwsem (directory)") == pytest.approx(directories, abs=0.05)
     assert acquired_each(result, FILE.get(filesystem, "vfs.i_rwsem (file)")) == pytest.approx(1, abs=0.05)
-    assert acquired_each(result, "vfs.rename_lock") == pytest.approx(1, abs=0.05)
+    assert acquired_each(result, "vfs.rename_lock") == pytest.approx(5, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "walks"), [("linux-5.5", 0), ("linux-5.6", 1)], ids=["before path_init reads it", "after"]
+)
+@pytest.mark.parametrize(
+    ("operation", "paths", "lookups"),
+    [("stat", 1, 0), ("mkdir", 1, 1), ("link", 2, 1), ("rename", 2, 2), ("fstat", 0, 0)],
+)
+def test_where_somebody_renames_others_read_the_rename_lock(
+    tmp_path: Path, operation: str, paths: int, lookups: int, kernel: str, walks: int
+) -> None:
+    """`path_init`, `d_lookup`; `d_move` writes it."""
+    result = audited(spec(tmp_path, "tmpfs", "rename", operation, kernel=kernel))
+    renames = 1 + 2 + 2 * walks
+    reads = paths * walks + lookups + (operation == "rename")
+    assert acquired_each(result, "vfs.rename_lock") == pytest.approx(renames + reads, abs=0.1)
+
+
+def test_who_never_renames_reads_no_rename_lock(tmp_path: Path) -> None:
+    result = audited(spec(tmp_path, "tmpfs", "stat", "mkdir"))
+    assert acquired_each(result, "vfs.rename_lock") == 0
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)

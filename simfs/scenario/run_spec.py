@@ -29,7 +29,7 @@ from simfs.scenario.points import Point, group_loads
 from simfs.scenario.program import digest
 from simfs.scenario.quantity import Quantity
 from simfs.scenario.schema import Scenario
-from simfs.scenario.tasks import FileTasks, Serving
+from simfs.scenario.tasks import FileTasks, Naming, Serving
 from simfs.scenario.touched import touched
 from simfs.scenario.workload import (
     Compile,
@@ -318,9 +318,11 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(use, Mix):
         params |= {"order": use.order, "file_set": use.file_set, "files": use.files}
         params |= {"threads": float(use.threads), "descriptors": float(use.descriptors)}
-        params |= {"watched": float(use.watched)}
+        params |= {"watched": float(use.watched)} | ({} if use.names is None else {"names": use.names})
         params |= _chosen(use.random_distribution)
         params |= {"file_bytes": use.file_size or 0, "operations": [_operation(o) for o in use.operations]}
+    if isinstance(use, Naming) and use.name_format is not None:
+        params |= {"name_format": use.name_format}
     if isinstance(use, FileTasks) and use.synced:
         params |= {"synced": 1.0}
     if isinstance(use, FsMark | Mix):

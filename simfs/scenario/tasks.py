@@ -70,3 +70,23 @@ class FileTasks(Tasks):
     params: dict[str, CountOrDuration] = Field(
         default={}, description="Replace the workload profile's: durations with a unit, or counts."
     )
+
+
+class Naming(FileTasks):
+    """What workloads share that name files by numbers."""
+
+    name_format: Annotated[str, Field(pattern=r"^([^{}/\x00]|\{(task|serial)(:0\d)?\})+$")] | None = Field(
+        default=None,
+        description="Names of new files, as the program prints them: 'r{task}.{serial}' is its 'r%d.%ld'; absent:"
+        " 12 letters and digits, in mixes 14.",
+    )
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        if self.name_format is None:
+            return self
+        if "{serial" not in self.name_format:
+            raise refusal("name_format: names of one task differ only by their {serial}")
+        if self.directories == "shared" and "{task" not in self.name_format:
+            raise refusal("name_format: in one directory names of tasks differ only by their {task}")
+        return self

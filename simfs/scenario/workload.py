@@ -8,7 +8,7 @@ from simfs.scenario.draws import Distribution, Draws
 from simfs.scenario.filesystem import INDEX_LOCKS
 from simfs.scenario.kernel import CountOrDuration, LockUse
 from simfs.scenario.section import Section, Text, refusal
-from simfs.scenario.tasks import MAX_TASKS, Count, FileTasks, InitialFiles, Serving, Tasks
+from simfs.scenario.tasks import MAX_TASKS, Count, FileTasks, InitialFiles, Naming, Serving, Tasks
 from simfs.scenario.units import Percentage, PositiveDuration, Size
 from simfs.scenario.words import OneOf
 
@@ -29,20 +29,20 @@ class Compile(FileTasks, Serving):
     )
 
 
-class Create(FileTasks, Serving):
+class Create(Naming, Serving):
     """Each task creates empty files that stay."""
 
     kind: Literal["create"]
     initial_files: InitialFiles = 0
 
 
-class CreateUnlink(FileTasks, Serving):
+class CreateUnlink(Naming, Serving):
     """Each task creates an empty file and unlinks it."""
 
     kind: Literal["create_unlink"]
 
 
-class TmpFile(FileTasks, Serving):
+class TmpFile(Naming, Serving):
     """Each task creates a file, writes to it, closes and unlinks it."""
 
     kind: Literal["tmpfile"]
@@ -198,7 +198,7 @@ class MixOperation(Section):
         return self
 
 
-class Mix(FileTasks, Serving):
+class Mix(Naming, Serving):
     """Each task does operations of a list on a set of files: drawn by weight, or one after the other."""
 
     kind: Literal["mix"]
@@ -213,6 +213,11 @@ class Mix(FileTasks, Serving):
         default=1, description="Files in a set before the first operation, cached."
     )
     file_size: Size | None = Field(default=None, description="Bytes in each of them; empty when absent.")
+    names: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = Field(
+        default=None,
+        description="So many names a task has in its directories together: the one that is free for the longest is"
+        " taken again; absent: each name is used once.",
+    )
     threads: StrictBool = Field(
         default=False,
         description="The tasks are threads of one process, which share its table of open files.",

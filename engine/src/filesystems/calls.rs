@@ -9,6 +9,7 @@ use super::dcache::Dcache;
 use super::dentry::Dentries;
 use super::file_locks::FileLocks;
 use super::parents::Children;
+use super::rename_lock::RenameLock;
 use super::{DirId, File};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
@@ -76,6 +77,8 @@ pub struct Calls {
     pub(super) root: Option<Dentries>,
     /// Names that are looked up, and unused dentries.
     pub dcache: Dcache,
+    /// The lock of dentries that are moved.
+    pub rename_lock: RenameLock,
     /// Those of directories, and their lists of children.
     pub(super) directories: Dentries,
     pub(super) children: Children,
@@ -99,6 +102,7 @@ impl Calls {
         let (dentries, directories) = (Dentries::new(m, costs), Dentries::new(m, costs));
         let root = costs.rules().creat_counts_root.then(|| Dentries::new(m, costs));
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
+        let rename_lock = RenameLock::new(m, costs)?;
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
         let (guard, children) = (costs.rules().posix_locks, Children::new(costs.rules().dentry_line));
         let (costs, folios, written) = (CallCosts::new(costs)?, BySlot::default(), BySlot::default());
@@ -112,6 +116,7 @@ impl Calls {
             dentries,
             root,
             dcache,
+            rename_lock,
             directories,
             children,
             watched: BySlot::default(),
@@ -149,6 +154,7 @@ impl Calls {
     /// The walk of an `open`, or all of it but for the name.
     pub async fn walk_to_open<M: Machine>(&self, m: &M, file: &File, time: Time) {
         m.at("open");
+        self.rename_lock.path_init(m).await;
         self.files.found(m, file.inode);
         self.dentries.walk(m, file);
         m.run(Account::System, time).await;
@@ -156,6 +162,7 @@ impl Calls {
 
     /// Its name is looked up under the directory's lock (`d_lookup`).
     pub async fn look_up_locked<M: Machine>(&self, m: &M, file: &File) {
+        self.rename_lock.d_lookup(m).await;
         m.run(Account::System, self.costs.lookup).await;
         self.dentries.count(m, file).await;
     }
@@ -225,6 +232,7 @@ impl Calls {
             PlainCall::Statfs => ("statfs", c.statfs + c.statfs_cpu * Time::from(m.cpus())),
         };
         m.at(site);
+        self.rename_lock.path_init(m).await;
         m.run(Account::System, time).await;
     }
 
@@ -250,6 +258,7 @@ impl Calls {
 
     async fn stat_one<M: Machine>(&self, m: &M, dentries: &Dentries, file: &File) {
         let c = &self.costs;
+        self.rename_lock.path_init(m).await;
         dentries.walk(m, file);
         m.run(Account::System, c.stat.saturating_sub(c.fstat)).await;
         dentries.count(m, file).await;
@@ -264,6 +273,7 @@ impl Calls {
         if self.fstat == FstatCall::Descriptor {
             return m.run(Account::System, self.costs.fstat).await;
         }
+        self.rename_lock.path_init(m).await;
         m.run(Account::System, self.costs.empty_path).await;
         self.dentries.count(m, file).await;
         m.run(Account::System, self.costs.fstat).await;

@@ -24,6 +24,7 @@ mod namei;
 mod paged;
 mod parents;
 mod read_write;
+mod rename_lock;
 mod super_line;
 pub(crate) mod system_calls;
 #[cfg(test)]

@@ -90,11 +90,13 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     make: Pin<&mut impl Future<Output = Result<T, NoSpace>>>,
 ) -> Result<T, NoSpace> {
     let (sb, parent) = (fs.super_block(), fs.directory_lock(dir));
+    sb.calls.rename_lock.path_init(m).await;
     m.run(Account::System, before).await;
     sb.line.permission(m).await;
     sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
+    sb.calls.rename_lock.d_lookup(m).await;
     sb.line.permission(m).await;
     sb.calls.d_alloc(m, dir).await;
     let made = make.await;
@@ -119,11 +121,14 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
     let (before, under, after) = sb.calls.link();
     let (parent, inode) = (fs.directory_lock(dir), fs.file_lock(file));
     m.at("link");
+    sb.calls.rename_lock.path_init(m).await;
     m.run(Account::System, before).await;
+    sb.calls.rename_lock.path_init(m).await;
     sb.calls.files.found(m, file.inode);
     sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
+    sb.calls.rename_lock.d_lookup(m).await;
     sb.line.permission(m).await;
     sb.calls.d_alloc(m, dir).await;
     let rest = fs.look_up_free(m, dir, name, under).await;
@@ -149,11 +154,13 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     let (sb, (before, after)) = (fs.super_block(), fs.unlink_times());
     let (parent, victim) = (fs.directory_lock(dir), fs.file_lock(&file));
     m.at("unlink");
+    sb.calls.rename_lock.path_init(m).await;
     m.run(Account::System, before).await;
     sb.line.permission(m).await;
     sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
+    sb.calls.rename_lock.d_lookup(m).await;
     fs.look_up(m, dir).await;
     sb.calls.files.found(m, file.inode);
     m.lock(victim, Side::Write).await;
@@ -186,11 +193,13 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
     let sb = fs.super_block();
     let ((before, after), locks) = (sb.calls.rmdir(), (fs.directory_lock(parent), fs.directory_lock(dir)));
     m.at("rmdir");
+    sb.calls.rename_lock.path_init(m).await;
     m.run(Account::System, before).await;
     sb.line.permission(m).await;
     sb.calls.count_directory(m, parent).await;
     sb.start_write(m).await;
     m.lock(locks.0, Side::Write).await;
+    sb.calls.rename_lock.d_lookup(m).await;
     fs.look_up(m, parent).await;
     if let Some(slot) = fs.slot_of(dir) {
         sb.calls.files.found(m, slot);
@@ -224,14 +233,18 @@ pub async fn rename<M: Machine, F: InodeOperations<M>>(
     let (before, under, after) = sb.rename();
     let (old, new, inode) = (fs.directory_lock(dir), fs.directory_lock(names.into), fs.file_lock(file));
     m.at("rename");
+    sb.calls.rename_lock.path_init(m).await;
     m.run(Account::System, before).await;
+    sb.calls.rename_lock.path_init(m).await;
     sb.line.permission(m).await;
     sb.calls.count_directory(m, dir).await;
     sb.calls.count_directory(m, names.into).await;
     sb.start_write(m).await;
     sb.calls.files.found(m, file.inode);
     sb.lock_rename(m, new, old).await;
+    sb.calls.rename_lock.d_lookup(m).await;
     sb.line.permission(m).await; // may_delete, may_create
+    sb.calls.rename_lock.d_lookup(m).await;
     sb.calls.d_alloc(m, names.into).await;
     m.lock(inode, Side::Write).await;
     let renamed = fs.rename(m, dir, names, file, under).await;

@@ -231,6 +231,7 @@ pub async fn set_attribute<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file
     m.at(attribute.site());
     sb.calls.files.found(m, file.inode);
     let (before, under) = sb.calls.setattr();
+    sb.calls.rename_lock.path_init(m).await;
     m.run(Account::System, before).await;
     sb.start_write(m).await;
     m.lock(lock, Side::Write).await;
@@ -258,6 +259,7 @@ pub async fn fiemap<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File
 pub async fn readdir<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir: DirId) {
     let lock = fs.directory_lock(dir);
     m.at("readdir");
+    fs.super_block().calls.rename_lock.path_init(m).await;
     fs.super_block().times.asked(Timed::Directory(dir)); // opendir of the C library asks for the size of a block
     fs.open_directory(m, dir).await;
     for (names, time) in fs.super_block().calls.readdir(fs.names(dir)) {

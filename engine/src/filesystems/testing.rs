@@ -29,7 +29,7 @@ const LOCKS: [(&str, &str); 23] = [
     ("vfs.wb_list", "qspinlock"),
     ("vfs.dentry_lru", "qspinlock"),
     ("vfs.s_vfs_rename_mutex", "mutex"),
-    ("vfs.rename_lock", "qspinlock"),
+    ("vfs.rename_lock", "seqlock"),
     ("mm.lru_lock", "qspinlock"),
     ("vfs.d_lock", "qspinlock"),
     ("vfs.flc_lock", "qspinlock"),

@@ -10,7 +10,7 @@ use super::times::Times;
 use super::{DirId, File, LaidOut, Mounted, NoSpace};
 use crate::memory::{Held, Shrinker};
 use crate::waist::Machine;
-use crate::waist::{Account, ClassId, LockId, Side, Time};
+use crate::waist::{ClassId, LockId, Side, Time};
 
 /// Callbacks of RCU of an inode that goes: its memory (`i_callback`) and what security modules know of it (`inode_free_by_rcu`).
 pub const INODE_CALLBACKS: u64 = 2;
@@ -27,10 +27,8 @@ pub struct SuperBlock {
     pub links: Links,
     /// When inodes were changed and read.
     pub times: Times,
-    /// `s_vfs_rename_mutex`, and `rename_lock`, of which the kernel has one.
+    /// `s_vfs_rename_mutex`.
     rename_mutex: LockId,
-    rename_lock: LockId,
-    d_move: Time,
     d_free: Time,
     file_callback: bool,
     i_rwsem: ClassId,
@@ -52,8 +50,6 @@ impl SuperBlock {
             links: Links::default(),
             times: Times::new(costs),
             rename_mutex: m.new_lock(m.class("vfs.s_vfs_rename_mutex", "vfs.s_vfs_rename_mutex")),
-            rename_lock: m.new_lock(m.class("vfs.rename_lock", "vfs.rename_lock")),
-            d_move: costs.sum(&["d_move"])?,
             d_free: costs.sum(&["d_free"])?,
             file_callback: costs.rules().file_callback,
             i_rwsem: m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"),
@@ -106,7 +102,7 @@ impl SuperBlock {
     /// The times of a rename before, under and after the directories' `i_rwsem`, less that of `d_move`.
     pub fn rename(&self) -> (Time, Time, Time) {
         let (before, under, after) = self.calls.rename();
-        (before, under.saturating_sub(self.d_move), after)
+        (before, under.saturating_sub(self.calls.rename_lock.d_move_time()), after)
     }
 
     /// What is left of the time of an `open` for a task that has its time at the table apart.
@@ -117,10 +113,7 @@ impl SuperBlock {
     /// `d_move`: the dentry is moved under the `rename_lock` of the whole kernel, before the directories are unlocked. That of the new
     /// name, which nobody finds any more, goes with its last reference (`__d_free`).
     pub async fn d_move<M: Machine>(&self, m: &M, from: DirId, to: DirId, slot: u32) {
-        m.lock(self.rename_lock, Side::Write).await;
-        self.calls.move_dentry(m, from, to, slot).await;
-        m.run(Account::System, self.d_move).await;
-        m.unlock(self.rename_lock, Side::Write).await;
+        self.calls.rename_lock.d_move(m, self.calls.move_dentry(m, from, to, slot)).await;
         self.calls.dentry_kill(m, from).await;
         self.free_dentry(m);
     }

@@ -123,6 +123,8 @@ rules! {
     "vfs.creat_counts_root" => creat_counts_root: bool = true;
     /// An `open` with `O_CREAT` looks for the name before it locks the directory (`lookup_fast_for_open`).
     "vfs.creat_looks_first" => creat_looks_first: bool = true;
+    /// A walk of a path waits while somebody moves a dentry (`path_init`).
+    "vfs.walks_read_rename_lock" => walks_read_rename_lock: bool = true;
     /// Who looks for a buffer in a device's page cache takes its `private_lock` (`__find_get_block_slow`).
     "block.private_lock" => private_lock: bool = true;
     /// Whether who reads writes the inode for its `atime` (`touch_atime`).
@@ -163,6 +165,8 @@ rules! {
     "xfs.cil_order" => cil_order: bool = true;
     /// Transactions under way are counted in one word of the mount (`m_active_trans`).
     "xfs.counts_transactions" => counts_transactions: bool = false;
+    /// Inodes are made with room for attributes, as a security module labels them (`xfs_create_need_xattr`).
+    "xfs.attribute_forks" => attribute_forks: bool = true;
     /// The buffers of a group are in a hash table that grows (`pag_buf_hash`), not in a tree.
     "xfs.buffer_hash" => buffer_hash: bool = true;
     /// Who frees unlinked inodes (`xfs_inodegc`).

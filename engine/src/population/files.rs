@@ -12,7 +12,8 @@ use crate::workloads::acts::{Actor, Full, Pool};
 use crate::workloads::arrivals::{Arrivals, Requests};
 use crate::workloads::binding::{at_nice, placements};
 use crate::workloads::fio::{self, Jobs};
-use crate::workloads::metadata::{self, Turn, User};
+use crate::workloads::format::NameFormat;
+use crate::workloads::metadata::{self, Loop, Turn, User};
 use crate::workloads::mix::{self, Mix};
 use crate::workloads::{compile, dbench, fs_mark};
 use std::future::Future;
@@ -136,7 +137,9 @@ async fn directories<M: Machine, F: Filesystem<M>>(m: &M, fs: &F, crews: &[Crew]
             }
             made += 1;
         }
-        if initial_files > 0 && fs.fill(&new, initial_files, crew.work.name_length()).is_err() {
+        if initial_files > 0
+            && fs.fill(&new, initial_files, crew.work.name_length(initial_files / count as u64)).is_err()
+        {
             return Err(full(m, "no space left for the initial files"));
         }
         if !crew.own && shared.is_empty() {
@@ -183,7 +186,7 @@ fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(
 
 /// What each task of a file workload does.
 enum Work {
-    Loop(Turn, User),
+    Loop(Rc<Loop>),
     Compile(Rc<compile::Params>),
     FsMark(Rc<fs_mark::Params>),
     Mix(Rc<Mix>),
@@ -202,7 +205,9 @@ impl Work {
             }
             WorkloadKind::Compile => return Ok(Self::Compile(Rc::new(compile::Params::new(spec, w, costs.lru())?))),
             WorkloadKind::FsMark => return Ok(Self::FsMark(Rc::new(fs_mark::Params::new(w, user)?))),
-            WorkloadKind::Dbench => return Ok(Self::Dbench(Rc::new(dbench::Params::new(w, spec.machine.costs.speed)))),
+            WorkloadKind::Dbench => {
+                return Ok(Self::Dbench(Rc::new(dbench::Params::new(w, spec.machine.costs.speed)?)))
+            }
             WorkloadKind::Mix => return Ok(Self::Mix(Rc::new(Mix::new(w, spec.machine.costs.speed)?))),
             WorkloadKind::Fio => return Ok(Self::Fio(fio_jobs(spec)?)),
             WorkloadKind::LockCycle | WorkloadKind::RangeLock | WorkloadKind::Python => {
@@ -210,13 +215,15 @@ impl Work {
             }
         };
         let times_calls = w.kind == WorkloadKind::Tmpfile && w.number("time_calls") > 0.0;
-        Ok(Self::Loop(turn, User { time: user, footprint: w.number("footprint_bytes") as u64, times_calls }))
+        let user = User { time: user, footprint: w.number("footprint_bytes") as u64, times_calls };
+        Ok(Self::Loop(Rc::new(Loop { turn, user, format: NameFormat::of(w)? })))
     }
 
-    /// Bytes of the names that it gives to files.
-    fn name_length(&self) -> usize {
+    /// Bytes of the names that it gives to files, after so many.
+    fn name_length(&self, files: u64) -> usize {
         match self {
             Self::FsMark(_) => fs_mark::NAME_LENGTH,
+            Self::Loop(turns) => turns.format.name(0, files as u32).len(),
             _ => 12,
         }
     }
@@ -229,20 +236,25 @@ impl Work {
         dirs: &[Rc<[DirId]>],
         (tasks, load): (Range<u32>, u32),
     ) -> Result<Vec<Actor<M, F>>, Full> {
-        let (files, bytes, shared, choice) = match self {
-            Self::Mix(mix) => (mix.files, mix.file_bytes, mix.shared, mix.choice),
-            Self::Dbench(params) => (params.files, params.write_bytes, false, Choice::Random),
+        let (files, bytes, shared, choice, stays) = match self {
+            Self::Mix(mix) => (mix.files, mix.file_bytes, mix.shared, mix.choice, 0.0),
+            Self::Dbench(params) => (params.files, params.write_bytes, false, Choice::Random, params.stays),
+            _ => return Ok(Vec::new()),
+        };
+        let (format, names) = match self {
+            Self::Mix(mix) => (&mix.format, mix.names),
+            Self::Dbench(params) => (&params.format, Some(params.names)),
             _ => return Ok(Vec::new()),
         };
         let all = Pool::default();
         let pool = || if shared { all.clone() } else { Pool::default() };
-        let actor = |dirs, task| Actor::new(m.clone(), fs.clone(), dirs, pool(), task).choosing(choice);
+        let actor = |dirs, task| {
+            let new = Actor::new(m.clone(), fs.clone(), dirs, pool(), (task, format.clone()));
+            new.choosing(choice).reusing(names).staying(stays)
+        };
         let mut actors: Vec<_> =
             tasks.enumerate().map(|(place, task)| actor(dirs[place % dirs.len()].clone(), task)).collect();
         let mut nobody = actor(dirs.concat().into(), Actor::<M, F>::NOBODY - load);
-        if let Self::Dbench(params) = self {
-            actors = actors.into_iter().map(|who| who.reusing(params.names).staying(params.stays)).collect();
-        }
         for _ in 0..files {
             for who in if shared { std::slice::from_mut(&mut nobody) } else { &mut actors[..] } {
                 who.create_open(bytes).await?;
@@ -264,9 +276,9 @@ impl Work {
     ) -> TaskId {
         let dir = dirs[0];
         match self {
-            Self::Loop(turn, user) => {
-                let (turn, user) = (*turn, *user);
-                starting(m, placement, nice, move |m| metadata::run(m, fs, dir, task, turn, user, requests))
+            Self::Loop(turns) => {
+                let turns = turns.clone();
+                starting(m, placement, nice, move |m| metadata::run(m, fs, dir, task, turns, requests))
             }
             Self::Fio(_) => unreachable!("jobs start on their files"),
             Self::Compile(params) => {

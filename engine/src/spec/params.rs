@@ -19,13 +19,15 @@ pub enum Is {
     Optional,
     /// One of these words; the first where none is given.
     Word(&'static [&'static str]),
+    /// A text that the workload itself reads, or else this one.
+    Text(&'static str),
     /// A list of times that means something by being there.
     Times,
     /// A list that must be given, which the workload itself reads.
     List,
 }
 
-use Is::{List, Number, Optional, Required, Times, Word};
+use Is::{List, Number, Optional, Required, Text, Times, Word};
 
 const DISTRIBUTION: Is = Word(&["constant", "exponential", "lognormal", "gamma", "empirical"]);
 
@@ -95,13 +97,18 @@ const ARRIVALS: &[Param] = &[
     ("arrivals_trace", Times),
 ];
 
-const CREATE: &[Param] = &[("footprint_bytes", Number(0.0))];
+/// Names of metadata loops, and of single operations.
+const LOOP_NAMES: Param = ("name_format", Text("p{task:02}_{serial:08}"));
+const ACT_NAMES: Param = ("name_format", Text("f{task:04}_{serial:08}"));
+
+const CREATE: &[Param] = &[("footprint_bytes", Number(0.0)), LOOP_NAMES];
 
 const TMPFILE: &[Param] = &[
     ("write_bytes", Number(4096.0)),
     ("fsync", Number(0.0)),
     ("time_calls", Number(0.0)),
     ("footprint_bytes", Number(0.0)),
+    LOOP_NAMES,
 ];
 
 const FS_MARK: &[Param] = &[
@@ -121,6 +128,8 @@ const MIX: &[Param] = &[
     ("threads", Number(0.0)),
     ("descriptors", Number(3.0)),
     ("watched", Number(0.0)),
+    ACT_NAMES,
+    ("names", Optional),
     ("random_distribution", RANDOM_DISTRIBUTION),
     ("zipf_theta", Number(0.0)),
     ("user_ns", Number(0.0)),
@@ -227,6 +236,7 @@ const DBENCH: &[Param] = &[
     ("renames_flushed", Required),
     ("renames_beside", Required),
     ("files", Required),
+    ACT_NAMES,
     ("names", Required),
     ("reads_again", Required),
     ("finds_at_home", Required),
@@ -290,6 +300,7 @@ fn fits(is: Is, value: &Value) -> Result<(), String> {
         Word(words) => {
             (value.as_str().is_some_and(|word| words.contains(&word)), format!("one of {}", words.join(", ")))
         }
+        Text(_) => (value.is_string(), "a text".to_owned()),
         Times => (
             value
                 .as_array()
@@ -308,5 +319,6 @@ pub fn describe((name, is): &Param) -> Value {
         Number(default) => json!({"name": name, "default": default}),
         Optional | Times => json!({"name": name}),
         Word(words) => json!({"name": name, "default": words[0], "words": words}),
+        Text(default) => json!({"name": name, "default": default}),
     }
 }

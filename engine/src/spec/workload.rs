@@ -149,4 +149,10 @@ impl WorkloadSpec {
         let Is::Word(words) = params::is(self.kind, name) else { panic!("{name} is no word") };
         self.params.get(name).and_then(serde_json::Value::as_str).unwrap_or(words[0])
     }
+
+    /// A text among the parameters, or its default. Panics for one that the workload does not have.
+    pub fn text(&self, name: &str) -> &str {
+        let Is::Text(default) = params::is(self.kind, name) else { panic!("{name} is no text") };
+        self.params.get(name).and_then(serde_json::Value::as_str).unwrap_or(default)
+    }
 }

@@ -7,6 +7,7 @@ mod names;
 mod words;
 
 use super::draw::{uniform, Choice};
+use super::format::{Name, NameFormat};
 use crate::filesystems::{Attribute, DirId, File, Filesystem, PlainCall, Renaming, ROOT};
 use crate::waist::Machine;
 use directories::MadeDir;
@@ -17,9 +18,6 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 pub use words::{Act, Which, ACTS};
-
-/// A name `fTTTT_NNNNNNNN`.
-type Name = [u8; 14];
 
 /// A file that a task knows of.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +56,7 @@ pub struct Actor<M, F> {
     random: Xoshiro256PlusPlus,
     choice: Choice,
     task: u32,
+    format: Rc<NameFormat>,
     serial: u32,
     walked: u32,
     /// The files that were made, written to, synced and read last.
@@ -77,8 +76,8 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     /// The number of who makes files before the tasks start; names show it.
     pub const NOBODY: u32 = 9999;
 
-    /// Task number `task` on the files of `pool`; new ones go into any of `dirs`.
-    pub fn new(m: M, fs: Rc<F>, dirs: Rc<[DirId]>, pool: Pool, task: u32) -> Self {
+    /// Task number `task` on the files of `pool`; new ones go into any of `dirs`, with names of this format.
+    pub fn new(m: M, fs: Rc<F>, dirs: Rc<[DirId]>, pool: Pool, (task, format): (u32, Rc<NameFormat>)) -> Self {
         let random = m.stream(&format!("actor {task}"));
         let choice = Choice::Random;
         let (made, written, synced, read, dir) = (None, None, None, None, None);
@@ -90,6 +89,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             random,
             choice,
             task,
+            format,
             serial: 0,
             walked: 0,
             made,
@@ -106,9 +106,10 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         Self { choice, ..self }
     }
 
-    /// The same one, which has so many names in its directories together and takes the one that is free for the longest.
-    pub fn reusing(self, names: u32) -> Self {
-        self.pool.borrow_mut().names.limit((names as usize).div_ceil(self.dirs.len()));
+    /// The same one, which has so many names in its directories together, if told, and takes the one that is free for the longest.
+    pub fn reusing(self, names: Option<u32>) -> Self {
+        let each = names.map(|names| (names as usize).div_ceil(self.dirs.len()));
+        self.pool.borrow_mut().names.limit(each);
         self
     }
 
@@ -385,17 +386,8 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         if let Some(name) = self.pool.borrow_mut().names.again(dir) {
             return name;
         }
-        let mut name = *b"f0000_00000000";
-        digits(&mut name[1..5], self.task);
-        digits(&mut name[6..], self.serial);
+        let name = self.format.name(self.task, self.serial);
         self.serial += 1;
         name
-    }
-}
-
-fn digits(place: &mut [u8], mut number: u32) {
-    for digit in place.iter_mut().rev() {
-        *digit = b'0' + (number % 10) as u8;
-        number /= 10;
     }
 }

@@ -10,6 +10,7 @@
 
 use super::acts::{Act, Actor, Full, Which};
 use super::draw::{chance, uniform};
+use super::format::NameFormat;
 use crate::filesystems::Filesystem;
 use crate::spec::WorkloadSpec;
 use crate::waist::{Account, Machine, Time};
@@ -86,13 +87,15 @@ pub struct Params {
     pub files: u32,
     /// Names that a client uses in all, files that are there and others.
     pub names: u32,
+    /// What they look like.
+    pub format: Rc<NameFormat>,
     user: Time,
     probe: Time,
 }
 
 impl Params {
     /// From the workload's parameters. Times are multiplied by `speed`.
-    pub fn new(w: &WorkloadSpec, speed: f64) -> Self {
+    pub fn new(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
         let number = |name: &str| w.number(name);
         let mut upto = [0.0; CALLS.len()];
         let mut sum = 0.0;
@@ -101,7 +104,7 @@ impl Params {
             upto[place] = sum;
         }
         let time = |name: &str| crate::waist::time::from_ns(number(name) * speed);
-        Self {
+        Ok(Self {
             upto: upto.map(|up| up / sum),
             write_bytes: number("write_bytes") as u32,
             read_bytes: number("read_bytes") as u32,
@@ -116,9 +119,10 @@ impl Params {
             stays: number("stays"),
             files: number("files") as u32,
             names: number("names") as u32,
+            format: Rc::new(NameFormat::of(w)?),
             user: time("user_ns"),
             probe: time("probe_ns"),
-        }
+        })
     }
 }
 

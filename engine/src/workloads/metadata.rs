@@ -2,6 +2,7 @@
 //! names, in one directory for all or one each.
 
 use super::arrivals::{served, taken, Requests};
+use super::format::NameFormat;
 use crate::filesystems::{DirId, Filesystem, NoSpace};
 use crate::waist::Machine;
 use crate::waist::{Account, Time};
@@ -34,27 +35,40 @@ pub struct User {
     pub times_calls: bool,
 }
 
+/// A loop.
+#[derive(Clone, Debug)]
+pub struct Loop {
+    /// What a turn does.
+    pub turn: Turn,
+    /// What it uses in user mode.
+    pub user: User,
+    /// The names of its files.
+    pub format: NameFormat,
+}
+
 /// Runs turns for ever.
 pub async fn run<M: Machine, F: Filesystem<M>>(
     m: M,
     fs: Rc<F>,
     dir: DirId,
     task: u32,
-    turn: Turn,
-    user: User,
+    turns: Rc<Loop>,
     requests: Requests,
 ) {
-    let mut name = Name::new(task);
+    let Loop { turn, user, format } = &*turns;
+    let (turn, user) = (*turn, *user);
+    let mut names = (0..).map(|serial| format.name(task, serial));
+    let mut next = || names.next().expect("numbers do not end");
     if let (Turn::Tmpfile { bytes, .. }, true) = (turn, user.times_calls) {
-        while timed(&m, &*fs, dir, name.next(), bytes, user).await.is_ok() {}
+        while timed(&m, &*fs, dir, &next(), bytes, user).await.is_ok() {}
         return m.give_up("no space left");
     }
     loop {
         let request = taken(&m, &requests).await;
         m.begin();
         use_up(&m, user).await;
-        let name = name.next();
-        let Ok(mut file) = fs.create(&m, dir, name).await else { return m.give_up("no space left") };
+        let name = next();
+        let Ok(mut file) = fs.create(&m, dir, &name).await else { return m.give_up("no space left") };
         if let Turn::Tmpfile { bytes, fsync } = turn {
             fs.write(&m, &mut file, bytes).await;
             if fsync {
@@ -63,7 +77,7 @@ pub async fn run<M: Machine, F: Filesystem<M>>(
         }
         fs.close(&m, &file).await;
         if turn != Turn::Create {
-            fs.unlink(&m, dir, name, file).await;
+            fs.unlink(&m, dir, &name, file).await;
         }
         m.end("operation", true);
         served(&m, request);
@@ -100,45 +114,4 @@ async fn timed<M: Machine, F: Filesystem<M>>(
     fs.unlink(m, dir, name, file).await;
     m.end("unlink", true);
     Ok(())
-}
-
-/// Names `pTT_NNNNNNNN`, made in place.
-struct Name {
-    bytes: [u8; 12],
-}
-
-impl Name {
-    fn new(task: u32) -> Self {
-        let mut bytes = *b"p00_00000000";
-        bytes[1] = b'0' + (task / 10 % 10) as u8;
-        bytes[2] = b'0' + (task % 10) as u8;
-        bytes[11] = b'0' - 1; // so that the first name is number 0
-        Self { bytes }
-    }
-
-    fn next(&mut self) -> &[u8] {
-        for digit in self.bytes[4..].iter_mut().rev() {
-            if *digit < b'9' {
-                *digit += 1;
-                break;
-            }
-            *digit = b'0';
-        }
-        &self.bytes
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Name;
-
-    #[test]
-    fn names_count_up_from_zero() {
-        let mut name = Name::new(7);
-        assert_eq!(name.next(), b"p07_00000000");
-        for _ in 0..99 {
-            name.next();
-        }
-        assert_eq!(name.next(), b"p07_00000100");
-    }
 }

@@ -3,6 +3,7 @@
 use super::acts::{Act, Actor, Full, Which};
 use super::arrivals::{served, taken, Requests};
 use super::draw::{uniform, Choice, Draw};
+use super::format::NameFormat;
 use crate::filesystems::Filesystem;
 use crate::nearest::hint;
 use crate::spec::WorkloadSpec;
@@ -41,6 +42,10 @@ pub struct Mix {
     pub shared: bool,
     /// Which of them is taken where any may be.
     pub choice: Choice,
+    /// The names of new files and directories.
+    pub format: Rc<NameFormat>,
+    /// So many names a task has in its directories together, and uses again; without that each once.
+    pub names: Option<u32>,
     user: Time,
 }
 
@@ -62,6 +67,8 @@ impl Mix {
             file_bytes: w.number("file_bytes") as u32,
             shared: w.word("file_set") == "shared",
             choice: Choice::of(w)?,
+            format: Rc::new(NameFormat::of(w)?),
+            names: w.given("names").map(|names| names as u32),
             user: from_ns(w.number("user_ns") * speed),
         })
     }

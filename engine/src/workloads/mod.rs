@@ -6,6 +6,7 @@ pub mod binding;
 pub mod compile;
 pub mod dbench;
 pub mod fio;
+pub mod format;
 pub mod fs_mark;
 pub mod kernel_threads;
 pub mod lock_cycle;

@@ -94,6 +94,8 @@ class Seqlock(Lock):
             self.tell_pollers(task)
             guard_of(self).unlock(task)
             return
+        if self._leaves_empty(task):
+            return
         yield from self.pay_first(task)
         if (section := self._must_retry(task)) is not None:
             yield from self.waited_for(task, self._retry(task, section), side)
@@ -106,6 +108,15 @@ class Seqlock(Lock):
             yield from task.run(Account.SYSTEM, section)
             if self._must_retry(task) is None:
                 return False
+
+    def _leaves_empty(self, task: Task) -> bool:
+        """A reader whose section is empty waited for an even sequence, and does not look again."""
+        at = max(n for n, reading in enumerate(self.inside) if reading.task is task)
+        if self.inside[at].used != _used(task) + task.debt:
+            return False
+        del self.inside[at]
+        self.end_reading(task)
+        return True
 
     def _must_retry(self, task: Task) -> Time | None:
         """The CPU time of the reader's section, if a writer has been inside since it began."""

@@ -200,9 +200,11 @@ impl Xfs {
         let inactivation = costs.rules().inodegc;
         let lists = inodegc_lists(inactivation, geometry.agcount, m.cpus());
         let classes = AllocationGroup::classes(m);
+        let layout = Layout::new(geometry);
+        let layout = if costs.rules().attribute_forks { layout } else { layout.without_attributes() };
         let log_size = u64::from(geometry.logblocks) * u64::from(crate::filesystems::BLOCK);
         let fs = Self {
-            layout: RefCell::new(Layout::new(geometry)),
+            layout: RefCell::new(layout),
             costs: OperationCosts::new(costs)?,
             inactive: Inactive::new(costs)?,
             walk: Walk::new(costs)?,

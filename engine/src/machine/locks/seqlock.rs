@@ -74,7 +74,11 @@ impl Family for Seqlock {
         false
     }
 
+    /// A reader whose section is empty waited for an even sequence, and does not look again.
     fn release(cx: &Context, lock: LockId, side: Side) -> Option<Running<'_>> {
+        if side == Side::Read && leaves_empty(&mut cx.state(), cx.id, lock) {
+            return None;
+        }
         Some(Box::pin(unlock(cx, lock, side)))
     }
 }
@@ -152,6 +156,19 @@ async fn retry(cx: &Context, lock: LockId, section: Time) {
             return;
         }
     }
+}
+
+/// The reader leaves at once if it has used no CPU time since it came.
+fn leaves_empty(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    let used = used(s, me) + s.tasks[me as usize].segment.total();
+    let readers = &mut body(s, lock).readers;
+    let at = readers.iter().rposition(|reading| reading.task == me).expect("it is inside");
+    let empty = readers[at].used == used;
+    if empty {
+        readers.remove(at);
+        s.end_reading(lock, me);
+    }
+    empty
 }
 
 /// The reader looks at the sequence: the CPU time of its section, if a writer has been inside since it began.

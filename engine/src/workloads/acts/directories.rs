@@ -1,6 +1,7 @@
 //! Directories that tasks make and remove; nobody puts anything into them.
 
-use super::{Actor, Full, Name, Which};
+use super::super::format::Name;
+use super::{Actor, Full, Which};
 use crate::filesystems::{DirId, Filesystem};
 use crate::waist::Machine;
 

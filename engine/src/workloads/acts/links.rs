@@ -1,6 +1,7 @@
 //! Further names of files.
 
-use super::{Actor, Full, Held, Name};
+use super::super::format::Name;
+use super::{Actor, Full, Held};
 use crate::filesystems::{DirId, Filesystem};
 use crate::waist::Machine;
 use std::collections::BTreeMap;

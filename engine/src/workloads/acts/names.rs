@@ -1,6 +1,6 @@
 //! Names that are used again: who has used as many in a directory as it has takes the one that is free for the longest.
 
-use super::Name;
+use super::super::format::Name;
 use crate::filesystems::DirId;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,8 +14,8 @@ pub(super) struct Names {
 
 impl Names {
     /// So many in each directory; without that each name is used once.
-    pub(super) fn limit(&mut self, names: usize) {
-        self.limit = Some(names);
+    pub(super) fn limit(&mut self, names: Option<usize>) {
+        self.limit = names;
     }
 
     /// A file has lost its name.
@@ -38,11 +38,13 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workloads::format::NameFormat;
 
     #[test]
     fn the_name_that_is_free_for_the_longest_is_used_again_when_all_are_used() {
-        let (mut names, name) = (Names::default(), |letter| [letter; 14]);
-        names.limit(2);
+        let format = NameFormat::new("{serial}").unwrap();
+        let (mut names, name) = (Names::default(), |letter: u8| format.name(0, letter.into()));
+        names.limit(Some(2));
         assert_eq!(names.again(1), None);
         names.free(1, name(b'a'));
         assert_eq!(names.again(1), None, "one of two has been used");

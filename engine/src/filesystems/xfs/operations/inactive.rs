@@ -104,12 +104,13 @@ impl Worker {
     }
 }
 
-/// The times of inactivation, and who hurries it.
-pub(crate) struct Inactive(InactiveCosts, StatfsInodegc);
+/// The times of inactivation, who hurries it, and whether inodes have an attribute fork that goes first.
+pub(crate) struct Inactive(InactiveCosts, StatfsInodegc, bool);
 
 impl Inactive {
     pub(crate) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
-        Ok(Self(InactiveCosts::new(costs)?, costs.rules().statfs_inodegc))
+        let rules = costs.rules();
+        Ok(Self(InactiveCosts::new(costs)?, rules.statfs_inodegc, rules.attribute_forks))
     }
 
     /// Of a transaction that truncates, before its commit and in it.
@@ -128,7 +129,9 @@ impl Xfs {
         self.sb.calls.files.whole_inode(m, slot);
         self.inodes.touch(m, slot);
         inode.peek(m).await;
-        self.inode_transaction(m, &inode, TR_ATTRINVAL, (c.attr, c.attr_commit)).await;
+        if self.inactive.2 {
+            self.inode_transaction(m, &inode, TR_ATTRINVAL, (c.attr, c.attr_commit)).await;
+        }
         self.ifree(m, &inode).await;
         self.inodes.set_reclaimable(m, slot);
     }

@@ -7,9 +7,10 @@ use crate::structures::btree::{BTree, BlockId, BlockSource, Limits, Record, Touc
 
 /// Capacities of bmbt blocks: 72-byte header, 16-byte records, 8-byte keys and pointers.
 const BMBT: Limits = Limits::from_sizes(4096, 72, 16, 8, 8);
-/// Bytes of the data fork of the root directory, which mkfs makes without attributes.
+/// Bytes of the data fork of an inode without attributes: of the root directory, which mkfs makes, and of others where no security module
+/// labels them.
 pub const ROOT_FORK_SIZE: usize = 512 - 176;
-/// Bytes of the data fork of all other inodes: a kernel with a security module makes room for attributes at once
+/// Bytes of the data fork of other inodes: a kernel with a security module makes room for attributes at once
 /// (`xfs_create_need_xattr`, `xfs_default_attroffset`).
 pub const DATA_FORK_SIZE: usize = (4 + 12 * 16) / 8 * 8;
 /// Gap up to which a new block keeps its place in line (`XFS_ALLOC_GAP_UNITS`).

@@ -76,6 +76,8 @@ pub struct Layout {
     pub(super) files: FileBlocks,
     /// Next group for a directory (`m_agirotor`).
     rotor: u32,
+    /// Bytes of the data fork of new directories.
+    fork_size: usize,
 }
 
 impl Layout {
@@ -84,7 +86,12 @@ impl Layout {
         let root = geometry.root_ino();
         let dirs = vec![Directory::new(root, root, inode_block(geometry, root), ROOT_FORK_SIZE)];
         let (free_dirs, files) = (Vec::new(), FileBlocks::default());
-        Self { groups: Groups::new(geometry), dirs, free_dirs, files, rotor: 0 }
+        Self { groups: Groups::new(geometry), dirs, free_dirs, files, rotor: 0, fork_size: DATA_FORK_SIZE }
+    }
+
+    /// The same one where new inodes have no attributes, and no room for them.
+    pub fn without_attributes(self) -> Self {
+        Self { fork_size: ROOT_FORK_SIZE, ..self }
     }
 
     /// Sizes and positions.
@@ -137,7 +144,7 @@ impl Layout {
     /// An empty directory in this inode, whose `..` is a link to `parent` (`xfs_dir_init`, `xfs_bumplink`).
     pub fn add_directory(&mut self, parent: DirId, ino: u64) -> DirId {
         self.dirs[parent.0 as usize].links += 1;
-        let new = Directory::new(ino, self.dir(parent).ino, inode_block(self.geometry(), ino), DATA_FORK_SIZE);
+        let new = Directory::new(ino, self.dir(parent).ino, inode_block(self.geometry(), ino), self.fork_size);
         if let Some(free) = self.free_dirs.pop() {
             self.dirs[free.0 as usize] = new;
             return free;
