@@ -132,15 +132,30 @@ def test_from_4_19_to_5_9_a_rename_of_a_logged_file_waits_for_the_log(tmp_path: 
     assert syncs > 1e6 > 10 * stays, "the log's flush takes 1 ms"
 
 
-def test_before_6_0_the_log_waits_for_the_first_insertion_of_a_rename(tmp_path: Path) -> None:
+def test_before_5_15_the_log_waits_for_the_first_insertion_of_a_rename(tmp_path: Path) -> None:
     """One that takes 2 ms here; who syncs waits for those that hold back the log."""
     turns = "kind: mix, tasks: 4, files: 4, file_size: 4 KiB, operations: [{op: rename}, {op: append}, {op: fsync}]"
     slow = "costs: {rename.insert_ref: 2 ms}"
-    first, later = (
-        run(tmp_path, turns, slow, f"btrfs.rename_pins_first: {rule}").latency["fsync"].mean_ns
-        for rule in ("true", "false")
+    first, inserted, joined = (
+        run(tmp_path, turns, slow, f"btrfs.rename_pin: {rule}").latency["fsync"].mean_ns
+        for rule in ("first", "inserted", "joined")
     )
-    assert first > 1.05 * later
+    assert first > 1.05 * inserted
+    assert first > 1.05 * joined
+
+
+def test_before_5_18_a_rename_joins_the_log_to_take_the_old_name_out(tmp_path: Path) -> None:
+    turns = (
+        "kind: mix, tasks: 1, files: 4, file_size: 4 KiB, order: in-turn,"
+        " operations: [{op: append}, {op: fsync, on: written}, {op: rename, on: synced}]"
+    )
+    unlogs, stays = (
+        run(tmp_path, turns, rules=f"btrfs.rename_unlogs: {unlogs}, btrfs.rename_pin: joined")
+        for unlogs in ("true", "false")
+    )
+    joined = [the_lock(result, "btrfs.log_mutex").acquired / result.operations for result in (unlogs, stays)]
+    assert joined[0] - joined[1] == pytest.approx(1, abs=0.1)
+    assert unlogs.latency["rename"].mean_ns > stays.latency["rename"].mean_ns
 
 
 def test_an_fsync_searches_for_extended_attributes_until_it_knows_that_there_are_none(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,17 @@ PAIR: dict[str, Any] = {"operations": [{"op": "lock"}, {"op": "unlock"}], "order
 
 
 def pair(
-    path: Path, tasks: int, *, threads: bool = False, shared: bool = False, kernel: str = "linux-6.12"
+    path: Path,
+    tasks: int,
+    *,
+    threads: bool = False,
+    shared: bool = False,
+    kernel: str = "linux-6.12",
+    rules: Mapping[str, Any] | None = None,
 ) -> Spec:
     """Tasks that lock and unlock, each its own file or all one."""
     files = "shared" if shared else "own"
-    return spec(path, tasks=tasks, threads=threads, file_set=files, kernel=kernel, **PAIR)
+    return spec(path, tasks=tasks, threads=threads, file_set=files, kernel=kernel, rules=rules, **PAIR)
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -59,6 +66,15 @@ def test_before_3_11_one_lock_guards_all_files(
     """`lock_flocks`."""
     one, many = (rate(simulate(pair(tmp_path, tasks, kernel=kernel))) for tasks in (1, 16))
     assert least < many / one < most
+
+
+def test_where_each_lock_asks_who_waits_processes_with_files_of_their_own_meet(tmp_path: Path) -> None:
+    """`blocked_lock_lock`, once for a lock and once for its unlock, and only in 5.6-rc5."""
+    asks = pair(tmp_path, 16, rules={"vfs.asks_blocked": True})
+    run = simulate(asks)
+    assert holds(run, "vfs.blocked_lock_lock") == pytest.approx(2, rel=0.02)
+    assert 3 * rate(run) < rate(simulate(pair(tmp_path, 16)))
+    assert_same(asks | {"warmup_ns": 0, "duration_ns": 5e4})
 
 
 def test_processes_that_lock_one_file_look_at_the_ranges_of_the_others(tmp_path: Path) -> None:

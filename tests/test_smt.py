@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from machines import assert_same
 
 from engine import Spec, lock_cycle, simulate
 
@@ -11,13 +12,18 @@ THINK_NS = 1e5
 
 
 def core(
-    tasks: int, cpus: int = 2, lock: str = "mcs", think_ns: float = THINK_NS, hold_ns: float = 0
+    tasks: int,
+    cpus: int = 2,
+    lock: str = "mcs",
+    think_ns: float = THINK_NS,
+    hold_ns: float = 0,
+    per_core: int = 2,
 ) -> Spec:
-    """Cores of two CPUs, and tasks that compute."""
+    """Cores of two CPUs or more, and tasks that compute."""
     spec = lock_cycle(
         lock, tasks, cpus, duration_ns=1e9, costs={"smt_speed": SPEED}, think_ns=think_ns, hold_ns=hold_ns
     )
-    spec["machine"]["cpus_per_core"] = 2
+    spec["machine"]["cpus_per_core"] = per_core
     return spec
 
 
@@ -30,6 +36,13 @@ def speed(spec: Spec, tasks: int) -> float:
 def test_two_busy_siblings_each_run_at_the_speed_of_the_machine() -> None:
     assert speed(core(1), 1) == pytest.approx(1, rel=1e-3)
     assert speed(core(2), 2) == pytest.approx(SPEED, rel=1e-3)
+
+
+@pytest.mark.parametrize(("tasks", "expected"), [(2, SPEED), (3, 2 * SPEED / 3), (4, SPEED / 2)])
+def test_more_than_two_siblings_do_together_what_two_do(tasks: int, expected: float) -> None:
+    crowded = core(tasks, cpus=4, per_core=4)
+    assert speed(crowded, tasks) == pytest.approx(expected, rel=1e-3)
+    assert_same(crowded | {"duration_ns": 1e7})
 
 
 def test_a_program_is_slowed_for_as_long_as_its_sibling_executes() -> None:

@@ -54,6 +54,27 @@ def test_an_open_and_its_close_take_the_lock_of_the_table(
     )
 
 
+def opens(path: Path, search: str, descriptors: int) -> Spec:
+    """Threads that open and close one file, with so many others open."""
+    rules = {"vfs.fd_search": search}
+    return spec(path, tasks=24, rules=rules, threads=True, file_set="shared", descriptors=descriptors)
+
+
+def test_a_large_table_has_the_bits_of_full_words_in_another_line(tmp_path: Path) -> None:
+    """Before 6.13 each close clears one, and each search reads them; there is one line for 128 descriptors."""
+    large, small = (
+        [
+            rate(simulate(opens(tmp_path, search, descriptors)))
+            for search in ("bitmap", "cleared", "word-first")
+        ]
+        for descriptors in (130, 70)
+    )
+    assert large[1] < 0.95 * large[0]
+    assert large[1] < 0.95 * large[2]
+    assert small == pytest.approx([small[0]] * 3, rel=1e-9)
+    assert_same(opens(tmp_path, "cleared", 130) | {"warmup_ns": 0, "duration_ns": 5e4})
+
+
 def test_processes_have_tables_of_their_own(tmp_path: Path) -> None:
     assert holds(simulate(spec(tmp_path, tasks=4))) == 0
 

@@ -39,7 +39,7 @@ ERAS: dict[str, Eras] = {
     **dict.fromkeys(("vfs.inode_hash", "vfs.inode_list", "vfs.wb_list", "mm.lru_lock"), SPINLOCKS),
     **dict.fromkeys(("vfs.d_lock", "vfs.flc_lock", "vfs.file_lock", "xfs.i_flags_lock"), SPINLOCKS),
     "vfs.rename_lock": {(3, 0): "seqlock"},
-    "tmpfs.stat_lock": SPINLOCKS,
+    **dict.fromkeys(("tmpfs.stat_lock", "vfs.blocked_lock_lock"), SPINLOCKS),
     **dict.fromkeys(("vfs.dentry_lru", "block.private_lock", "ext4.next_generation"), SPINLOCKS),
     **dict.fromkeys(("ext4.group_spin", "btrfs.log_csum_range", "btrfs.delayed_refs", "btrfs.space_info"), SPINLOCKS),
     **dict.fromkeys(("btrfs.inode_lock", "btrfs.trans_lock", "btrfs.delalloc_lock", "btrfs.block_rsv"), SPINLOCKS),

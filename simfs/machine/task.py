@@ -61,8 +61,8 @@ class Task:
     in_segment: bool = False
     """It has part of a segment left to run (otherwise its program takes the next step)."""
     segment: Segment = field(default_factory=Segment)
-    stretched: bool = False
-    """The segment's own time is what it takes while a sibling executes too."""
+    beside: int = 0
+    """The segment's own time is what it takes while so many siblings execute too."""
     account: Account = Account.SYSTEM
     """Where the segment's own time is booked."""
     turns: Turns | None = None

@@ -104,10 +104,10 @@ impl Calls {
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
         let rename_lock = RenameLock::new(m, costs)?;
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
-        let (guard, children) = (costs.rules().posix_locks, Children::new(costs.rules().dentry_line));
+        let (rules, children) = (costs.rules(), Children::new(costs.rules().dentry_line));
         let (costs, folios, written) = (CallCosts::new(costs)?, BySlot::default(), BySlot::default());
         let (writers, pages) = (BySlot::default(), DataPages::default());
-        let locks = FileLocks::new(m, guard, costs.posix_lock);
+        let locks = FileLocks::new(m, &rules, costs.posix_lock);
         Ok(Self {
             costs,
             fstat,
@@ -294,7 +294,12 @@ impl Calls {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
         self.pages.copy(m, file.inode, offset, bytes);
-        self.with_folio(m, file, self.costs.overwrite + self.costs.overwrite_page * pages(bytes)).await;
+        self.with_folio(m, file, self.overwriting(bytes)).await;
+    }
+
+    /// How long a write over cached pages takes that have blocks, which are so many bytes.
+    pub fn overwriting(&self, bytes: u32) -> Time {
+        self.costs.overwrite + self.costs.overwrite_page * pages(bytes)
     }
 
     /// A filesystem charges this of each write over cached pages by itself.

@@ -5,10 +5,14 @@
 //! their locks together, and do not wait for each other. A lock that is there is changed or taken off by whichever of them comes,
 //! whose CPU fetches its lines: those of the lock, and of the list of the CPU that put it there (`file_lock_list`, `fl_link_cpu`).
 //!
+//! Who waits for a range is in the list of the lock that he waits for, under one spinlock of all files (`blocked_lock_lock`). Nobody waits
+//! here; who has got a range, or given it back, took that lock in 5.6-rc5 to see so (`locks_delete_block`).
+//!
 //! Left out: locks that a `close` gives back, `i_lock` as far as others take it (3.11 to 3.19).
 
 use super::by_slot::BySlot;
 use crate::kernel::vfs::PosixLocks as Guard;
+use crate::kernel::Rules;
 use crate::waist::{Access, Account, ClassId, LineId, LockId, Machine, Side, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -39,6 +43,8 @@ pub struct FileLocks {
     class: ClassId,
     /// That of all files, before 3.11.
     global: Option<LockId>,
+    /// `blocked_lock_lock`, where it is taken though nobody waits.
+    blocked: Option<LockId>,
     /// Under the spinlock.
     under: Time,
     contexts: BySlot<Rc<Context>>,
@@ -47,11 +53,12 @@ pub struct FileLocks {
 }
 
 impl FileLocks {
-    /// No file has one; what is done under the spinlock takes `under`.
-    pub fn new<M: Machine>(m: &M, guard: Guard, under: Time) -> Self {
+    /// No file has one, by the rules of a kernel; what is done under the spinlock takes `under`.
+    pub fn new<M: Machine>(m: &M, rules: &Rules, under: Time) -> Self {
         let class = m.class("vfs.flc_lock", "vfs.flc_lock");
-        let global = (guard == Guard::Global).then(|| m.new_lock(class));
-        Self { class, global, under, contexts: BySlot::default(), placed: BySlot::default() }
+        let global = (rules.posix_locks == Guard::Global).then(|| m.new_lock(class));
+        let blocked = rules.asks_blocked.then(|| m.new_lock(m.class("vfs.blocked_lock_lock", "vfs.blocked_lock_lock")));
+        Self { class, global, blocked, under, contexts: BySlot::default(), placed: BySlot::default() }
     }
 
     /// `posix_lock_inode` of a file, all of which takes `time`: the lock of `owner` (a process) comes, or the one that is there goes.
@@ -81,6 +88,15 @@ impl FileLocks {
         }
         m.run(Account::System, self.under.min(time)).await;
         m.unlock(context.flc_lock, Side::Write).await;
+        self.delete_block(m).await;
+    }
+
+    /// `locks_delete_block`: the request is in nobody's list.
+    async fn delete_block<M: Machine>(&self, m: &M) {
+        if let Some(blocked) = self.blocked {
+            m.lock(blocked, Side::Write).await;
+            m.unlock(blocked, Side::Write).await;
+        }
     }
 
     fn context<M: Machine>(&self, m: &M, file: u32) -> Rc<Context> {

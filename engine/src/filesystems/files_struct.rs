@@ -3,10 +3,11 @@
 //!
 //! What shares cache lines on x86-64: `file_lock` begins a line that also has `next_fd`, the bitmaps of the first 64 descriptors and
 //! the pointers of the first four; the other pointers lie eight to a line. A table of more than 64 has its bitmaps in a line of
-//! their own, and all pointers in an array.
+//! their own, and all pointers in an array. One of more than 128 has `full_fds_bits` in another line than `open_fds` (`alloc_fdtable`:
+//! two bitmaps of 256 or 512 bits before it).
 
 use super::by_slot::BySlot;
-use crate::kernel::vfs::FdInstall;
+use crate::kernel::vfs::{FdInstall, FdSearch};
 use crate::spec::RunSpec;
 use crate::waist::time::from_ns;
 use crate::waist::{Access, Account, LineId, LockId, Machine, Side, Time};
@@ -16,6 +17,8 @@ use std::cell::{Cell, RefCell};
 const BESIDE_LOCK: u32 = 4;
 /// Pointers to a line.
 const IN_LINE: u32 = 8;
+/// Words of a bitmap that lie in one line with the next bitmaps.
+const WORDS_BESIDE: usize = 2;
 
 /// Whether a call by a descriptor moves the file's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,7 @@ pub struct TableWork {
     fdget_pos: Time,
     /// A new descriptor's pointer is looked at under the lock.
     checked: bool,
+    search: FdSearch,
     /// Descriptors that are open when the threads start: 0, 1 and 2, and what the program has opened before.
     standing: u32,
 }
@@ -60,6 +64,7 @@ impl TableWork {
             fdget: work(c.code_fget),
             fdget_pos: if rules.f_pos_lock { work(c.code_f_pos_lock) } else { 0 },
             checked: rules.fd_check,
+            search: rules.fd_search,
             standing,
         }
     }
@@ -80,6 +85,7 @@ pub struct FilesStruct {
     /// It has had more than 64 descriptors (`NR_OPEN_DEFAULT`).
     expanded: Cell<bool>,
     bitmaps: LineId,
+    full_fds_bits: LineId,
     /// Lines of pointers, inside the structure and of the array.
     inside: BySlot<LineId>,
     array: BySlot<LineId>,
@@ -97,6 +103,7 @@ impl FilesStruct {
             open_fds: RefCell::new(vec![0]),
             expanded: Cell::new(false),
             bitmaps: m.new_line(1),
+            full_fds_bits: m.new_line(1),
             inside: BySlot::default(),
             array: BySlot::default(),
             opened: BySlot::default(),
@@ -117,6 +124,12 @@ impl FilesStruct {
         m.lock(self.file_lock, Side::Write).await;
         let fd = self.take_lowest();
         self.touch_bitmaps(m);
+        if matches!(self.work.search, FdSearch::Cleared | FdSearch::ClearedIfSet) {
+            self.touch_full(m, Access::Read);
+        }
+        if self.is_full(fd) {
+            self.touch_full(m, Access::Write);
+        }
         if self.work.checked {
             self.touch_pointer(m, fd, Access::Read);
         }
@@ -147,6 +160,11 @@ impl FilesStruct {
         self.touch_pointer(m, fd, Access::Read);
         self.touch_pointer(m, fd, Access::Write);
         self.touch_bitmaps(m);
+        if self.work.search == FdSearch::Cleared || self.is_full(fd) {
+            self.touch_full(m, Access::Write);
+        } else {
+            self.touch_full(m, Access::Read);
+        }
         m.run(Account::System, self.work.close).await;
         self.open_fds.borrow_mut()[(fd / u64::BITS) as usize] &= !(1 << (fd % u64::BITS));
         m.unlock(self.file_lock, Side::Write).await;
@@ -190,6 +208,17 @@ impl FilesStruct {
             m.touch(self.bitmaps, Access::Write);
         }
         m.touch_beside(self.file_lock, Access::Write); // next_fd
+    }
+
+    /// Whether all descriptors in the word of this one are taken.
+    fn is_full(&self, fd: u32) -> bool {
+        self.open_fds.borrow()[(fd / u64::BITS) as usize] == u64::MAX
+    }
+
+    fn touch_full<M: Machine>(&self, m: &M, access: Access) {
+        if self.work.search != FdSearch::Bitmap && self.open_fds.borrow().len() > WORDS_BESIDE {
+            m.touch(self.full_fds_bits, access);
+        }
     }
 
     fn touch_pointer<M: Machine>(&self, m: &M, fd: u32, access: Access) {

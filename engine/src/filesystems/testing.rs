@@ -15,7 +15,7 @@ use std::rc::Rc;
 pub const MS: Time = 1_000_000_000;
 
 /// The type of each lock, by its role.
-const LOCKS: [(&str, &str); 23] = [
+const LOCKS: [(&str, &str); 24] = [
     ("xfs.buffer", "semaphore"),
     ("xfs.ilock", "rwsem"),
     ("xfs.iolock", "rwsem"),
@@ -33,6 +33,7 @@ const LOCKS: [(&str, &str); 23] = [
     ("mm.lru_lock", "qspinlock"),
     ("vfs.d_lock", "qspinlock"),
     ("vfs.flc_lock", "qspinlock"),
+    ("vfs.blocked_lock_lock", "qspinlock"),
     ("tmpfs.stat_lock", "qspinlock"),
     ("xfs.i_flags_lock", "qspinlock"),
     ("ext4.j_state_lock", "qrwlock"),

@@ -13,6 +13,18 @@ choice! {
 }
 
 choice! {
+    /// From when on a rename keeps the log from being written (`btrfs_pin_log_trans`), until the new name is there.
+    pub enum RenamePin {
+        /// From before its first insertion on (before 5.15).
+        First = "first",
+        /// From after that, before the old name goes (5.15 to 5.17, and since 6.16).
+        Inserted = "inserted",
+        /// If the log has the old directory, from when it changes that (5.18).
+        Joined = "joined",
+    }
+}
+
+choice! {
     /// When an fsync commits the whole transaction because a rename has taken a name away that the log does not know.
     pub enum FullCommit {
         /// A directory above the file lost the name since the last commit that is over; and while such a commit is on its way, every

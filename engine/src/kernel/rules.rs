@@ -145,6 +145,10 @@ rules! {
     "vfs.fd_check" => fd_check: bool = true;
     /// Whose locked ranges one lock guards (`posix_lock_inode`).
     "vfs.posix_locks" => posix_locks: vfs::PosixLocks = vfs::PosixLocks::PerFile;
+    /// Who has locked a range, or unlocked it, looks under the lock of all files whether anybody waits (`locks_delete_block`).
+    "vfs.asks_blocked" => asks_blocked: bool = false;
+    /// How a free descriptor is looked for (`find_next_fd`).
+    "vfs.fd_search" => fd_search: vfs::FdSearch = vfs::FdSearch::Cleared;
     /// Calls that move the position of a file that others may use lock it (`fdget_pos`).
     "vfs.f_pos_lock" => f_pos_lock: bool = true;
     /// What gives the names of a directory of tmpfs their offsets (`simple_offset_add`).
@@ -215,8 +219,12 @@ rules! {
     "btrfs.tree_log_mutex" => tree_log_mutex: btrfs::TreeLogMutex = btrfs::TreeLogMutex::LogSuper;
     /// When an fsync commits the whole transaction because of renames (`btrfs_record_unlink_dir`).
     "btrfs.full_commit" => full_commit: btrfs::FullCommit = btrfs::FullCommit::Directory;
-    /// A rename keeps the log from being written from before its first insertion on (`btrfs_rename`).
-    "btrfs.rename_pins_first" => rename_pins_first: bool = false;
+    /// From when on a rename keeps the log from being written (`btrfs_rename`).
+    "btrfs.rename_pin" => rename_pin: btrfs::RenamePin = btrfs::RenamePin::Joined;
+    /// A rename takes the old name out of the log before it puts the new one there (`__btrfs_unlink_inode`).
+    "btrfs.rename_unlogs" => rename_unlogs: bool = false;
+    /// Who takes a name out of a logged directory changes the directory's inode there, too (`btrfs_del_dir_entries_in_log`).
+    "btrfs.unlink_logs_inode" => unlink_logs_inode: bool = false;
     /// In what a subvolume's inodes are found that are in memory (`struct btrfs_root`).
     "btrfs.inode_index" => inode_index: btrfs::InodeIndex = btrfs::InodeIndex::Xarray;
     /// A rename, and a clone, begins what is delayed and waits where that is too much (`btrfs_btree_balance_dirty`).

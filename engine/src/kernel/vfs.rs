@@ -123,6 +123,20 @@ choice! {
 }
 
 choice! {
+    /// How a free descriptor is looked for. `full_fds_bits` has a bit for each word of the bitmap of descriptors that is full.
+    pub enum FdSearch {
+        /// In the bitmap from the lowest that may be free (before 4.4).
+        Bitmap = "bitmap",
+        /// In `full_fds_bits` first, in which each `close` clears a bit (before 6.13).
+        Cleared = "cleared",
+        /// The same, but a `close` clears the bit only if it is set (posted in 2024).
+        ClearedIfSet = "cleared-if-set",
+        /// In the word of the lowest that may be free first, then so (since 6.13).
+        WordFirst = "word-first",
+    }
+}
+
+choice! {
     /// What the lock of lists of locked ranges guards (`posix_lock_inode`).
     pub enum PosixLocks {
         /// Those of all files (`lock_flocks`, before 3.11).

@@ -148,8 +148,8 @@ pub struct Task {
     pub resume: Resume,
     /// Its current or next stretch of CPU time.
     pub segment: Segment,
-    /// The segment's own time is what it takes while a sibling executes too.
-    pub stretched: bool,
+    /// The segment's own time is what it takes while so many siblings execute too.
+    pub beside: u32,
     /// Where the segment's own time is booked.
     pub account: Account,
     /// It is user time with kernel time in turns ([`super::cpus::turns`]).
@@ -248,7 +248,7 @@ impl Task {
             pinned,
             resume: Resume::Program,
             segment: Segment::default(),
-            stretched: false,
+            beside: 0,
             account: Account::System,
             in_turns: false,
             started: 0,

@@ -44,7 +44,7 @@ class Segments:
 
     def _start(self, task: Task, account: Account, own: Time, turns: Turns | None) -> None:
         task.account, task.turns = account, turns
-        task.stretched = False
+        task.beside = 0
         task.segment.own = own
         self.go_on(task)
 

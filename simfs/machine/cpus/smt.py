@@ -37,23 +37,23 @@ class Siblings:
         task = cpu.current
         if task is None or cpu.phase is not Phase.RUNNING or not task.in_segment:
             return
-        if task.stretched != self._is_shared(cpu):
+        if task.beside != self._beside(cpu):
             self._scheduler.segments.book(task)
             self._scheduler.segments.run(task)
 
     def stretch(self, task: Task) -> None:
         """Make what is left of the program's time as long as it takes beside the siblings of now."""
-        shared = self._topology.has_siblings and self._is_shared(task.cpu)
-        if task.stretched != shared:
-            speed = self._topology.smt_speed
-            factor = 1 / speed if shared else speed
+        beside = self._beside(task.cpu) if self._topology.has_siblings else 0
+        if task.beside != beside:
+            factor = self._topology.speed_beside(task.beside) / self._topology.speed_beside(beside)
             task.segment.own = int(task.segment.own * factor)
-            task.stretched = shared
+            task.beside = beside
             if task.turns is not None:
                 task.turns.stretch(factor)
 
-    def _is_shared(self, cpu: Cpu) -> bool:
-        return any(other.executing for other in self._others(cpu))
+    def _beside(self, cpu: Cpu) -> int:
+        """How many other CPUs of the core execute."""
+        return sum(other.executing for other in self._others(cpu))
 
     def _others(self, cpu: Cpu) -> Sequence[Cpu]:
         numbers = self._topology.core(cpu.number)

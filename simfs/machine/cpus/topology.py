@@ -38,8 +38,11 @@ class Topology:
         """Cost of a line that no cache has."""
         self.from_llc = 0 if caches is None else from_ns(caches["llc_ns"])
         """Cost of one that only the last-level cache has."""
-        self.smt_speed: float = costs["smt_speed"]
-        """How fast a program runs while the other CPU of its core executes too, relative to alone."""
+        self._smt_speed: float = costs["smt_speed"]
+
+    def speed_beside(self, others: int) -> float:
+        """How fast a program runs, relative to alone, beside so many other CPUs of its core."""
+        return 2 * self._smt_speed / (others + 1) if others else 1.0
 
     def transfer(self, a: int, b: int) -> Time:
         """Time to move one line between two CPUs: by the nearest level that they share."""

@@ -26,7 +26,7 @@ impl State {
         let cpu = &mut self.cpus[task.cpu as usize];
         task.account = account;
         task.in_turns = in_turns;
-        task.stretched = false;
+        task.beside = 0;
         task.segment.own = if task.scaled_holds == 0 { own } else { (own as f64 * self.hold_scale).round() as Time };
         if cpu.need_resched || in_turns || self.topology.has_siblings() {
             return self.start_among_others(id);

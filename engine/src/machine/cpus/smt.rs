@@ -33,8 +33,7 @@ impl State {
     fn retime(&mut self, cpu: CpuId) {
         let c = &self.cpus[cpu as usize];
         let Some(id) = c.current.filter(|_| c.phase == Phase::Running) else { return };
-        if self.tasks[id as usize].resume == Resume::Segment && self.is_shared(cpu) != self.tasks[id as usize].stretched
-        {
+        if self.tasks[id as usize].resume == Resume::Segment && self.beside(cpu) != self.tasks[id as usize].beside {
             self.book_segment(id);
             self.run_segment(id);
         }
@@ -49,20 +48,20 @@ impl State {
     }
 
     fn stretch_beside(&mut self, id: TaskId) {
-        let shared = self.is_shared(self.tasks[id as usize].cpu);
+        let beside = self.beside(self.tasks[id as usize].cpu);
         let task = &mut self.tasks[id as usize];
-        if task.stretched != shared {
-            let factor = if shared { 1.0 / self.topology.smt_speed } else { self.topology.smt_speed };
+        if task.beside != beside {
+            let factor = self.topology.speed_beside(task.beside) / self.topology.speed_beside(beside);
             task.segment.own = (task.segment.own as f64 * factor) as Time;
-            task.stretched = shared;
+            task.beside = beside;
             if task.in_turns {
                 self.turns[id as usize].stretch(factor);
             }
         }
     }
 
-    /// Whether another CPU of the core executes.
-    fn is_shared(&self, cpu: CpuId) -> bool {
-        self.topology.core(cpu).any(|other| other != cpu && self.cpus[other as usize].executing)
+    /// How many other CPUs of the core execute.
+    fn beside(&self, cpu: CpuId) -> u32 {
+        self.topology.core(cpu).filter(|&other| other != cpu && self.cpus[other as usize].executing).count() as u32
     }
 }

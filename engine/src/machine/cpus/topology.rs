@@ -31,8 +31,8 @@ pub struct Topology {
     pub memory: Time,
     /// Cost of one that only the last-level cache has.
     pub from_llc: Time,
-    /// How fast a program runs while the other CPU of its core executes too, relative to alone.
-    pub smt_speed: f64,
+    /// How fast a program runs while one other CPU of its core executes too, relative to alone.
+    smt_speed: f64,
     transfers: Vec<Time>, // from * cpus + to
     within_llc: Time,
     domains: Vec<Domain>,
@@ -108,6 +108,15 @@ impl Topology {
     /// Whether cores have more CPUs than one.
     pub fn has_siblings(&self) -> bool {
         self.per_core > 1
+    }
+
+    /// How fast a program runs, relative to alone, beside so many other CPUs of its core. More than two do together what two do, as the
+    /// scheduler assumed (`arch_scale_cpu_capacity` of 4.9: `smt_gain` over the number of threads).
+    pub fn speed_beside(&self, others: u32) -> f64 {
+        match others {
+            0 => 1.0,
+            others => 2.0 * self.smt_speed / f64::from(others + 1),
+        }
     }
 
     /// The CPUs of `cpu`'s core.

@@ -76,22 +76,42 @@ impl Btrfs {
         }
     }
 
-    /// `btrfs_del_dir_entries_in_log`: a name that is lost is taken out of a directory that the log has, and its inode changed.
+    /// `btrfs_del_dir_entries_in_log`: a name that is lost is taken out of a directory that the log has.
     pub(super) async fn unlink_in_logged_directory<M: Machine>(&self, m: &M, inode: Inode) {
         if !self.new_and_logged(inode.dir).1 || !self.log.join(m).await {
             return;
         }
         let directory = self.directory(inode.dir);
         m.lock(directory.log_mutex, Side::Write).await;
-        for entry in [inode.entry, items::dir_index(directory.ino, inode.index, b"").key] {
-            self.log_deletion(m, entry).await;
+        if self.fsync.directory < LogDirectory::Indices {
+            self.log_deletion(m, inode.entry).await;
         }
-        self.log_change(m, items::inode_key(directory.ino), Intent::Update).await;
+        self.log_deletion(m, items::dir_index(directory.ino, inode.index, b"").key).await;
+        if self.fsync.unlink_logs_inode {
+            self.log_change(m, items::inode_key(directory.ino), Intent::Update).await;
+        }
         m.unlock(directory.log_mutex, Side::Write).await;
         self.log.end(m).await;
     }
 
-    async fn log_deletion<M: Machine>(&self, m: &M, key: Key) {
+    /// Joins the log to take the old name of a renamed file out of a directory that it has. If it does not have the name, it learns of
+    /// a range without it (`insert_dir_log_key`).
+    pub(super) async fn join_and_lose<M: Machine>(&self, m: &M, old: Inode) -> bool {
+        let joined = self.log.join(m).await;
+        if joined {
+            let directory = self.directory(old.dir);
+            m.lock(directory.log_mutex, Side::Write).await;
+            if !self.log_deletion(m, items::dir_index(directory.ino, old.index, b"").key).await {
+                let range = Key::new(directory.ino, ItemKind::DirLogIndex, old.index);
+                self.log_each(m, &[Item::new(range, RANGE)]).await;
+            }
+            m.unlock(directory.log_mutex, Side::Write).await;
+        }
+        joined
+    }
+
+    /// Whether it was there.
+    async fn log_deletion<M: Machine>(&self, m: &M, key: Key) -> bool {
         let locked = self.log.root.locked(m);
         let ops = locked.ops().blocking();
         let (mut path, found) = ops.search_slot(key, Intent::Delete).await;
@@ -99,5 +119,6 @@ impl Btrfs {
             ops.del_items(&mut path, 1).await;
         }
         ops.release_path(&mut path).await;
+        found
     }
 }

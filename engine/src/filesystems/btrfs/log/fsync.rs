@@ -9,7 +9,7 @@ use crate::cost_table;
 use crate::filesystems::btrfs::data::Extent;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::File;
-use crate::kernel::btrfs::{ExtentMapRelease, FsyncWait, FullCommit, LogCsums, LogDirectory, LogInode};
+use crate::kernel::btrfs::{ExtentMapRelease, FsyncWait, FullCommit, LogCsums, LogDirectory, LogInode, RenamePin};
 use crate::waist::Machine;
 use crate::waist::{Account, Side};
 
@@ -34,7 +34,9 @@ pub struct Fsync {
     pub(super) full_commit: FullCommit,
     pub(super) wait: FsyncWait,
     pub(super) rename_syncs: bool,
-    pub(crate) rename_pins_first: bool,
+    pub(crate) rename_pin: RenamePin,
+    pub(crate) rename_unlogs: bool,
+    pub(super) unlink_logs_inode: bool,
     pub(crate) rename_balances: bool,
     pub(super) remembers_no_xattrs: bool,
     pub(super) logs_parents: bool,
@@ -53,7 +55,9 @@ impl Fsync {
             full_commit: rules.full_commit,
             wait: rules.fsync_wait,
             rename_syncs: rules.rename_syncs_log,
-            rename_pins_first: rules.rename_pins_first,
+            rename_pin: rules.rename_pin,
+            rename_unlogs: rules.rename_unlogs,
+            unlink_logs_inode: rules.unlink_logs_inode,
             rename_balances: rules.rename_balances,
             remembers_no_xattrs: rules.remembers_no_xattrs,
             logs_parents: rules.logs_parents,

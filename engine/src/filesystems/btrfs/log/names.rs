@@ -64,19 +64,32 @@ impl Btrfs {
 
     /// `btrfs_log_new_name`: what the log has of a renamed or linked file gets the new name.
     ///
-    /// So does one that a directory loses of which the log has all.
-    pub(crate) async fn log_new_name<M: Machine>(&self, m: &M, slot: u32, from: Option<DirId>) -> NewName {
-        let (transid, inode) = (self.transid(), self.file(slot));
-        self.data(slot).rename(transid);
-        let knows_name = from.is_some_and(|from| self.new_and_logged(from).1);
-        if !self.data(slot).is_logged(transid) && !knows_name {
+    /// So does one that a directory loses of which the log has all (`old`, with that name).
+    pub(crate) async fn log_new_name<M: Machine>(&self, m: &M, slot: u32, old: Option<Inode>) -> NewName {
+        self.data(slot).rename(self.transid());
+        let lost = old.filter(|old| self.new_and_logged(old.dir).1);
+        if !self.data(slot).is_logged(self.transid()) && lost.is_none() {
             return NewName::NotLogged;
         }
+        let joined = match lost {
+            Some(old) if !self.fsync.rename_unlogs => self.join_and_lose(m, old).await,
+            _ => false,
+        };
+        let name = self.log_names(m, slot).await;
+        if joined {
+            self.log.end(m).await;
+        }
+        name
+    }
+
+    /// The inode with its names, and nothing else of it (`LOG_INODE_EXISTS`).
+    async fn log_names<M: Machine>(&self, m: &M, slot: u32) -> NewName {
+        let inode = self.file(slot);
         let Some(mine) = self.log.start(m, || self.needs_full_commit()).await else { return NewName::NeedsCommit };
         self.drop_items(m, inode.ino).await;
         self.copy_items(m, inode.ino, &[]).await;
         self.log_conflict(m, slot, inode).await;
-        self.data(slot).log_existence(transid);
+        self.data(slot).log_existence(self.transid());
         self.log.end(m).await;
         NewName::Logged(mine)
     }

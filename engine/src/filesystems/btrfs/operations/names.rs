@@ -6,6 +6,7 @@ use super::super::tree::items;
 use crate::filesystems::namei::InodeOperations;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
+use crate::kernel::btrfs::RenamePin;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LockId, Time};
 
@@ -96,23 +97,28 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         )
         .await;
         let handle = self.start_transaction(m).await;
-        if self.fsync.rename_pins_first {
+        let pin = self.fsync.rename_pin;
+        if pin == RenamePin::First {
             self.log.pin(m);
         }
         self.extend(m, items::inode_ref(inode.ino, new.ino, names.to), self.costs.rename_ref).await;
-        if !self.fsync.rename_pins_first {
+        if pin == RenamePin::Inserted {
             self.log.pin(m);
         }
         if names.into != dir {
             self.record_rename(m, file.inode, dir).await;
         }
-        self.unlink_in_log(m, file.inode, inode).await;
+        if self.fsync.rename_unlogs {
+            self.unlink_in_log(m, file.inode, inode).await;
+        }
         self.lose_name(file.inode, &inode, false);
         let index = self.rename_inode(m, (old, new), names, &inode, searches).await;
         let entry = items::dir_item(new.ino, names.to).key;
         self.set_name(file.inode, inode.name(), Name { dir: names.into, index, entry });
-        let name = self.log_new_name(m, file.inode, Some(dir)).await;
-        self.log.end(m).await;
+        let name = self.log_new_name(m, file.inode, Some(inode)).await;
+        if pin != RenamePin::Joined {
+            self.log.end(m).await;
+        }
         m.run(Account::System, end.saturating_sub(self.transaction.reservations.release_time)).await;
         self.end_rename(m, handle, name).await;
         if self.fsync.rename_balances {

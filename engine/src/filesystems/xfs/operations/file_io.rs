@@ -370,13 +370,24 @@ impl Xfs {
         inode.ilock(m).await;
         open.extents.find(m, io.offset);
         inode.iunlock(m).await;
+        let copy = self.copy_time(&open, io);
         self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
         open.pages.write(io.offset, io.bytes);
         self.sb.calls.pages.copy(m, file.inode, io.offset, io.bytes);
-        m.run(Account::System, c.buffered_copy * io.pages()).await;
+        m.run(Account::System, copy).await;
         self.dirtied(m, file.inode).await;
         m.unlock(inode.iolock, side).await;
         m.run(Account::System, c.buffered_end).await;
+    }
+
+    /// Getting pages and copying to them: of new ones a traced step, of those in memory what is left of the whole call.
+    fn copy_time(&self, open: &OpenFile, io: Io) -> Time {
+        let c = &self.io.costs;
+        match open.pages.has(io.offset, io.bytes) {
+            true => (self.sb.calls.overwriting(io.bytes))
+                .saturating_sub(c.buffered_start + c.buffered_checks + c.buffered_end),
+            false => c.buffered_copy * io.pages(),
+        }
     }
 
     /// The program of a CPU's `dio` worker.
