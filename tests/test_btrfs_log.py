@@ -132,7 +132,7 @@ def test_from_4_19_to_5_9_a_rename_of_a_logged_file_waits_for_the_log(tmp_path: 
     assert syncs > 1e6 > 10 * stays, "the log's flush takes 1 ms"
 
 
-def test_before_6_0_the_log_waits_for_the_first_insertion_of_a_rename(tmp_path: Path) -> None:
+def test_before_5_15_the_log_waits_for_the_first_insertion_of_a_rename(tmp_path: Path) -> None:
     """One that takes 2 ms here; who syncs waits for those that hold back the log."""
     turns = "kind: mix, tasks: 4, files: 4, file_size: 4 KiB, operations: [{op: rename}, {op: append}, {op: fsync}]"
     slow = "costs: {rename.insert_ref: 2 ms}"
@@ -154,7 +154,7 @@ def test_an_fsync_searches_for_extended_attributes_until_it_knows_that_there_are
     assert searches[0] - searches[1] == pytest.approx(1, abs=0.05)
 
 
-def test_a_commit_that_waits_for_the_one_before_keeps_creates_out_until_6_7(tmp_path: Path) -> None:
+def test_a_commit_that_waits_for_the_one_before_keeps_creates_out_until_6_5(tmp_path: Path) -> None:
     waits = {}
     for start in ("at-once", "after-previous"):
         result = renamed(tmp_path, f"btrfs.full_commit: since-committed, btrfs.commit_start: {start}")
