@@ -72,6 +72,8 @@ def short(spec: dict[str, Any], most: float = 8_000) -> dict[str, Any]:
 
     set_up, span = events_in(1), 5e5
     span = min(5e6, span * most / max(events_in(span) - set_up, 1))
+    while span < 5e6 and events_in(span) - set_up < most / 4:  # CPUs had yet to leave their idle states
+        span *= 2
     while (events := events_in(span) - set_up) > 4 * most:  # it came in a burst, after the pilot
         span *= 2 * most / events
     return spec | {"warmup_ns": 0.2 * span, "duration_ns": 0.8 * span}

@@ -83,7 +83,7 @@ def test_a_log_that_has_room_is_not_checkpointed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_who_waits_for_room_holds_his_directory(tmp_path: Path) -> None:
     """Tasks of one directory wait for its lock while its holder waits for room: longer than any of them is at work."""
-    result = run(tmp_path, *SLOW, "workload.directories=shared")
+    result = run(tmp_path, *SLOW, "workload.directories=shared", "measure.duration=600 ms")
     assert lock(result, "vfs.i_rwsem (directory)")["wait_max_ns"] > 20e6
     roomy = run(tmp_path, *SLOW, "workload.directories=shared", "filesystem.size=64 GiB")
     assert lock(roomy, "vfs.i_rwsem (directory)")["wait_max_ns"] < 1e6

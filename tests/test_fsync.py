@@ -114,7 +114,7 @@ def test_fs_mark_syncs_a_file_before_it_closes_it() -> None:
     end = next(time for time, task, _, what, _ in events if task == marker and what == "end")
     sleeps = [time for time, task, _, what, _ in events if task == marker and what == "sleep" and time < end]
     assert closing
-    assert max(sleeps) < 5e9 < 1e10 < end
+    assert max(sleeps) < 5e9 < 8e9 < end  # a step varies by some percent
 
 
 def emulated(tasks: int) -> list[tuple[int | None, str]]:

@@ -50,6 +50,8 @@ def seen(spec: Spec) -> Seen:
     assert inodes == [inodes[0] + cpu for cpu in range(CPUS)]
     stacks = {who - CPUS: cpu for cpu, who in enumerate(inodes)}
     shown = [(who, what) for _, who, _, what, _ in events if who is not None]
+    while shown[-1][1] == "wake":  # what follows was not seen
+        shown.pop()
     return Seen(shown, {who: cpu for cpu, who in enumerate(inodes)}, stacks)
 
 

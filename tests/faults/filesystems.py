@@ -280,8 +280,8 @@ OTHERS = [
     Fault(
         "tmpfs unlink: names are not counted",
         E + "filesystems/tmpfs.rs",
-        "        self.changed(m, dir, -1);\n        m.run(Account::System, self.costs.remove).await;",
-        "        self.changed(m, dir, if FAULT { 0 } else { -1 });\n        m.run(Account::System, self.costs.remove).await;",
+        "        self.changed(m, dir, -1);\n        m.run(Account::System, self.costs.remove + offset).await;",
+        "        self.changed(m, dir, if FAULT { 0 } else { -1 });\n        m.run(Account::System, self.costs.remove + offset).await;",
     ),
     Fault(
         "rename into another directory: no s_vfs_rename_mutex",
