@@ -365,14 +365,6 @@ class Machine:
         """Give back a free lock for reuse."""
     def new_line(self, span: int = 1) -> Line:
         """Make `span` neighbouring cache lines that are used together."""
-    def new_block(self, first: int, lines: int, ago: int | None, /) -> int:
-        """Make a block of a structure with these lines, used just now or so many bytes ago."""
-    def use_block(self, task: int, block: int, count: int, /) -> None:
-        """Use so many bytes of a block: its lines come from where they are, and are here from now on."""
-    def fetch_block(self, task: int, block: int, chain: int, lines: int, /) -> None:
-        """Use lines of a block at the price of where it is: `chain` one after the other, `lines` in any order."""
-    def stream_block(self, task: int, block: int, count: int, /) -> None:
-        """Copy so many bytes of a block from end to end, at the price of where it is."""
     def new_word(self, value: int = 0, *, beside: Word | None = None) -> Word:
         """Make a word with this value, on a line of its own or on that of the word `beside`."""
     def new_completion(self) -> Completion:

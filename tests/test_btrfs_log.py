@@ -169,7 +169,7 @@ def test_an_fsync_searches_for_extended_attributes_until_it_knows_that_there_are
     assert searches[0] - searches[1] == pytest.approx(1, abs=0.05)
 
 
-def test_a_commit_that_waits_for_the_one_before_keeps_creates_out_until_6_7(tmp_path: Path) -> None:
+def test_a_commit_that_waits_for_the_one_before_keeps_creates_out_until_6_5(tmp_path: Path) -> None:
     waits = {}
     for start in ("at-once", "after-previous"):
         result = renamed(tmp_path, f"btrfs.full_commit: since-committed, btrfs.commit_start: {start}")

@@ -88,16 +88,16 @@ def test_in_5_12_a_reservation_adds_up_the_counts_of_all_cpus() -> None:
     assert held(True) > held(False) + 50
 
 
-def test_since_6_9_a_reservation_takes_the_lock_of_the_global_reserve() -> None:
+def test_since_6_8_a_reservation_takes_the_lock_of_the_global_reserve() -> None:
     """`btrfs_block_rsv_reserved`."""
 
     def reserves(release: str) -> int:
         one = (f"kernel={release}", "sweep.workload.tasks=[1]")
-        spec = scenario_spec("btrfs-reserve-lock", "before", *one, warmup_ns=0, duration_ns=2e6)
+        spec = scenario_spec("btrfs-reserve-lock", "after", *one, warmup_ns=0, duration_ns=2e6)
         return sum(lock.acquired for lock in simulate(spec).locks if lock.name == "btrfs.block_rsv")
 
-    assert reserves("linux-6.8") == 0
-    assert reserves("linux-6.9") > 100
+    assert reserves("linux-6.7") == 0
+    assert reserves("linux-6.8") > 100
 
 
 @pytest.mark.slow

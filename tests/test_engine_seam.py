@@ -90,4 +90,7 @@ def test_the_stub_has_every_method_that_programs_call_on_a_machine_in_python() -
     called = set(re.findall(r'(?:ask|tell|call_method1)\("(\w+)"', source))
     stub = ast.parse((ROOT / "simfs/_engine.pyi").read_text()).body
     machine = next(node for node in stub if isinstance(node, ast.ClassDef) and node.name == "_Machine")
-    assert called == {node.name for node in machine.body if isinstance(node, ast.FunctionDef)} - {"cpus", "now"}
+    assert called == {node.name for node in machine.body if isinstance(node, ast.FunctionDef)} - {
+        "cpus",
+        "now",
+    }

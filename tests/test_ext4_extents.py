@@ -89,8 +89,8 @@ def test_a_count_by_cpu_still_moves_the_line_that_all_read(tmp_path: Path) -> No
 
 LATER = {
     "linux-3.8": "~i_data_sem -i_data_sem",
-    "linux-6.9": "~i_es_lock -i_es_lock ~i_data_sem +i_es_lock -i_es_lock -i_data_sem",
-    "linux-6.10": "~i_es_lock -i_es_lock +i_data_sem ~i_es_lock -i_es_lock +i_es_lock -i_es_lock -i_data_sem",
+    "linux-6.10": "~i_es_lock -i_es_lock ~i_data_sem +i_es_lock -i_es_lock -i_data_sem",
+    "linux-6.11": "~i_es_lock -i_es_lock +i_data_sem ~i_es_lock -i_es_lock +i_es_lock -i_es_lock -i_data_sem",
 }
 """What a new page takes in each era, once the tree in memory knows that nothing is behind the first."""
 

@@ -37,10 +37,13 @@ def test_a_file_that_was_shortened_has_no_blocks_behind_its_end() -> None:
 
     def allocations(*cut: dict[str, Any]) -> float:
         append = {"op": "append", "size": "32 KiB", "on": "made", "sync": True}
-        operations = json.dumps([{"op": "create"}, append | {"repeat": 3}, *cut, append, {"op": "unlink", "on": "made"}])
-        return acquired_each(simulate_whole(spec_of(1, f"workload.operations={operations}")), "xfs.AGF")
+        operations = [{"op": "create"}, append | {"repeat": 3}, *cut, append, {"op": "unlink", "on": "made"}]
+        spec = spec_of(1, f"workload.operations={json.dumps(operations)}")
+        return acquired_each(simulate_whole(spec), "xfs.AGF")
 
-    assert allocations({"op": "shorten", "size": "32 KiB", "on": "made"}) - allocations() == pytest.approx(1, abs=0.2)
+    assert allocations({"op": "shorten", "size": "32 KiB", "on": "made"}) - allocations() == pytest.approx(
+        1, abs=0.2
+    )
 
 
 @pytest.mark.parametrize(("release", "takes"), [("linux-5.14", False), ("linux-5.15", True)])

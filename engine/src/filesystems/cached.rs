@@ -50,6 +50,11 @@ pub fn used_ago(block: u64, blocks: u64, bytes: u32) -> u64 {
 /// Bodies of files that were freed, and when.
 type Freed = VecDeque<(Time, [CachedId; 2])>;
 
+/// New memory for an inode and a dentry.
+fn new_bodies<M: Machine>(m: &M) -> [CachedId; 2] {
+    [m.new_block(0..0, None), m.new_block(0..0, None)]
+}
+
 /// The inodes and dentries of a mount's files, by slot.
 pub struct InCore {
     files: BySlot<[CachedId; 2]>,
@@ -87,7 +92,7 @@ impl InCore {
     }
 
     fn of<M: Machine>(&self, m: &M, slot: u32) -> [CachedId; 2] {
-        self.files.get_or_make(slot, || [m.new_block(0..0, None), m.new_block(0..0, None)])
+        self.files.get_or_make(slot, || new_bodies(m))
     }
 
     /// A path walk finds a file.
@@ -127,11 +132,10 @@ impl InCore {
 
     /// Memory for a file: where none was given back there is new one.
     fn allocate<M: Machine>(&self, m: &M, slot: u32) {
-        let ripe = |&(at, _): &(Time, _)| at + self.grace <= m.now();
         let mut freed = self.freed_here(m);
-        let given_back = if freed.front().is_some_and(ripe) { freed.pop_front() } else { None };
-        self.files
-            .put(slot, given_back.map_or_else(|| [(); 2].map(|()| m.new_block(0..0, None)), |(_, bodies)| bodies));
+        let given_back = freed.front().is_some_and(|&(at, _)| at + self.grace <= m.now());
+        let bodies = if given_back { freed.pop_front().map(|(_, bodies)| bodies) } else { None };
+        self.files.put(slot, bodies.unwrap_or_else(|| new_bodies(m)));
     }
 
     fn freed_here<M: Machine>(&self, m: &M) -> RefMut<'_, Freed> {

@@ -104,11 +104,11 @@ class Cache:
     def grow(self, time: Time) -> int:
         """How much the root of the calls' time grows by `time`."""
         before = self.warm
-        self.last_for(time)
+        self.note_time(time)
         return isqrt(self.warm << ROOT_SHIFT) - isqrt(before << ROOT_SHIFT)
 
-    def last_for(self, time: Time) -> None:
-        """Note that calls took so much longer."""
+    def note_time(self, time: Time) -> None:
+        """Note that calls have taken so much longer."""
         self.warm = min(self.warm + time, LONGEST)
 
     def bring(self, count: int) -> None:
@@ -196,8 +196,8 @@ class Warmth:
         time = int(own / self._speed)
         core, llc = self._at(task)
         if missing.core == 0 or missing.counted is not None:
-            core.last_for(time)
-            llc.last_for(time)
+            core.note_time(time)
+            llc.note_time(time)
             task.segment.debt += 0 if missing.counted is None else missing.counted.pay(own)
             return
         lines = core.grow(time) * missing.core >> 16

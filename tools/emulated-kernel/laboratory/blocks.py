@@ -92,12 +92,13 @@ class Log:
         """
         if task not in self._executed:
             own = (self.stack // STACK == task) | (self.pc < KERNEL)
-            kept = np.where(self._left_out | ~own, 0, self.instructions)
+            kept = np.where(self.left_out | ~own, 0, self.instructions)
             self._executed[task] = np.concatenate([[0], np.cumsum(kept)])
         return self._executed[task]
 
     @cached_property
-    def _left_out(self) -> NDArray[np.bool_]:
+    def left_out(self) -> NDArray[np.bool_]:
+        """Whether each block is the tracer's or an interrupt's."""
         out = np.zeros(len(self.pc), dtype=bool)
         end = 0
         for at in np.flatnonzero(self.enters & self.symbols.foreign[self.function]).tolist():

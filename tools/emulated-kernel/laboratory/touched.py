@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from laboratory.blocks import KERNEL, Log, Symbols, logs
 from laboratory.lines import LINE, PAGE, Memory, Objects
+from laboratory.loops import Loop
 
 ACCESS = np.dtype([("address", "<u8"), ("physical", "<u8"), ("block", "<u4"), ("store", "<u4")])
 MODELS = Path(__file__).parents[3] / "models"
@@ -79,35 +80,24 @@ class Touches:
         self.block = accesses["block"].astype(np.int64)
 
     def calls(self) -> Iterator[Call]:
-        """Yield the calls of all tasks in the order of their ends; what has a site of its own is a call, too."""
-        inside = [(self.site(at), at, self.log.returns(at)) for at in self._entries(INSIDE)]
+        """Yield the calls of all tasks; what has a site of its own is a call, too."""
+        inside = [(self._site(at), at, self.log.returns(at)) for at in self.log.entries(*INSIDE).tolist()]
         for site, begin, end in [*inside, *self._system_calls()]:
             parts = [(b, e) for _, b, e in inside if begin < b < end]
             yield self._call(site, begin, end, parts)
 
-    def site(self, at: int) -> str:
-        """Return the site of a function that is entered."""
-        return INSIDE[self._name(at)]
-
-    def _name(self, at: int) -> str:
-        name: str = self.log.symbols.names[self.log.function[at]]
-        return name.partition(".")[0]
-
-    def _entries(self, names: Iterable[str]) -> list[int]:
-        return [int(at) for at in self.log.entries(*names)]
+    def _site(self, at: int) -> str:
+        return INSIDE[self.log.symbols.names[self.log.function[at]].partition(".")[0]]
 
     def _system_calls(self) -> Iterator[tuple[str, int, int]]:
-        entered, user = self.log.entries("entry_SYSCALL_64"), self.log.user
-        for at in self._entries(f"__x64_sys_{name}" for name in CALLS):
-            begin = int(entered[np.searchsorted(entered, at) - 1])
-            end = np.searchsorted(user, at)
-            if end < len(user):
-                yield CALLS[self._name(at).removeprefix("__x64_sys_")], begin, int(user[end])
+        for call in Loop(self.log).calls():
+            if call.name in CALLS:
+                yield CALLS[call.name], call.begin, call.end
 
     def _call(self, site: str, begin: int, end: int, apart: list[tuple[int, int]]) -> Call:
         log = self.log
         task = log.task(min(begin + 40, end - 1))
-        kept = ~log._left_out[begin:end] & (log.pc[begin:end] >= KERNEL)
+        kept = ~log.left_out[begin:end] & (log.pc[begin:end] >= KERNEL)
         kept &= log.stack[begin:end] // (1 << 14) == task
         for b, e in apart:
             kept[b - begin : e - begin] = False

@@ -88,7 +88,8 @@ impl Counted {
 
     /// The kind of calls at a site of all that were met.
     pub fn kind(&mut self, site: usize, sites: &[&str]) -> usize {
-        for new in self.met.len()..=site {
+        while self.met.len() <= site {
+            let new = self.met.len();
             self.met.push(self.kind_of(sites[new]).unwrap_or(self.kinds.len() + new));
         }
         self.met[site]

@@ -47,11 +47,6 @@ pub(in crate::machine) struct Cache {
     marks: Vec<Option<u64>>,
 }
 
-/// The time of calls grows.
-fn longer(time: &mut Time, by: Time) {
-    *time = (*time + by).min(LONGEST);
-}
-
 impl Cache {
     fn new(size: u64) -> Self {
         Self { size, used: 0, by_calls: 0, warm: 0, marks: Vec::new() }
@@ -92,10 +87,15 @@ impl Cache {
         }
     }
 
+    /// Calls have taken so much longer.
+    fn note_time(&mut self, time: Time) {
+        self.warm = (self.warm + time).min(LONGEST);
+    }
+
     /// How much the root of the calls' time grows by `time`.
     fn grow(&mut self, time: Time) -> u64 {
         let before = self.warm;
-        longer(&mut self.warm, time);
+        self.note_time(time);
         root(self.warm) - root(before)
     }
 
@@ -201,8 +201,8 @@ impl Warmth {
         let (from_llc, from_memory, bytes) = (self.from_llc, self.from_memory, self.bytes);
         let (core, llc) = self.at(topology, cpu);
         if missing.core == 0 || missing.counted.is_some() {
-            longer(&mut core.warm, time);
-            longer(&mut llc.warm, time);
+            core.note_time(time);
+            llc.note_time(time);
             return missing.counted.as_mut().map_or(0, |call| call.pay(own));
         }
         let lines = share(core.grow(time), missing.core.into());
