@@ -56,6 +56,9 @@ def test_every_role_of_a_kernel_profile_is_taken_by_some_program() -> None:
         first_point(name)
         for name in ("ext4-dio", "xfs-rangelock", "xfs-cil", "xfs-rename-statfs", "fxmark-mwcl", "cna-open1")
     ]
+    asks_blocked = first_point("file-locks-blocked")
+    asks_blocked["kernel"]["rules"]["vfs.asks_blocked"] = True  # of no release
+    programs.append(asks_blocked)
     every = load_kernel("linux-6.11").spec(4)["locks"]
     del every["futex.bucket"]  # of words of Python programs (tests/test_words.py)
     for role in every:
