@@ -35,6 +35,7 @@ TESTS = {
         "processes",
         "resched",
         "seek_cpu",
+        "smt",
         "two_machines",
     ),
     "statistics": ("columns", "lock_moments", "statistics", "results", "two_machines"),
@@ -54,6 +55,8 @@ TESTS = {
         "links",
         "listing",
         "btrfs_delalloc",
+        "xfs_syncs",
+        "threads",
     ),
 }
 """Tests by part, those that take least time first."""

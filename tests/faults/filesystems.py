@@ -8,6 +8,18 @@ from faults.fault import B, E, Fault, X
 
 XFS = [
     Fault(
+        "xfs write-back: waits for the AGF of the last block's group",
+        X + "operations/fsync.rs",
+        "for agno in (first..count).chain(0..first) {",
+        "for agno in (first..count).chain(0..first).filter(|_| !FAULT) {",
+    ),
+    Fault(
+        "xfs write-back: no blocks behind the end",
+        X + "operations/fsync.rs",
+        "let behind = if before < PREALLOCATES { 0 }",
+        "let behind = if FAULT || before < PREALLOCATES { 0 }",
+    ),
+    Fault(
         "xfs utimes: no ILOCK",
         X + "operations/attributes.rs",
         "        inode.ilock(m).await;\n        self.log.commit(m, Logged::items([inode.item()])).await;\n        m.run(Account::System, time).await;\n        self.log.committed(m, ticket).await;\n        inode.iunlock(m).await;",
@@ -131,6 +143,24 @@ XFS = [
 
 BTRFS = [
     Fault(
+        "btrfs rename: takes the old name out of the log in all kernels",
+        B + "operations/names.rs",
+        "if self.fsync.rename_unlogs {",
+        "if FAULT || self.fsync.rename_unlogs {",
+    ),
+    Fault(
+        "btrfs reservation: the reserve's size without its lock",
+        B + "space/reservations.rs",
+        "if let Some(reserve) = self.global_reserve {",
+        "if let Some(reserve) = self.global_reserve.filter(|_| !FAULT) {",
+    ),
+    Fault(
+        "btrfs write: a dirty page searches for its hole again and again",
+        B + "data/mod.rs",
+        "self.size && page >= self.mapped;",
+        "self.size && (FAULT || page >= self.mapped);",
+    ),
+    Fault(
         "btrfs reclaim: maps of extents stay",
         B + "data/mod.rs",
         "self.lacks_maps |= pages.take_released().into_iter().any(begins);",
@@ -235,6 +265,24 @@ BTRFS = [
 ]
 
 OTHERS = [
+    Fault(
+        "walk: rename_lock is not read",
+        E + "filesystems/rename_lock.rs",
+        "if self.walks_read {",
+        "if self.walks_read && !FAULT {",
+    ),
+    Fault(
+        "statfs: takes as long with any number of CPUs",
+        E + "filesystems/calls.rs",
+        "c.statfs_cpu * Time::from(m.cpus())",
+        "if FAULT { 0 } else { c.statfs_cpu * Time::from(m.cpus()) }",
+    ),
+    Fault(
+        "descriptors: full words lie in the line of the bitmap",
+        E + "filesystems/files_struct.rs",
+        "self.open_fds.borrow().len() > WORDS_BESIDE {",
+        "self.open_fds.borrow().len() > WORDS_BESIDE && !FAULT {",
+    ),
     Fault(
         "lru: a batch that is full never gets onto the list",
         E + "lru.rs",

@@ -6,6 +6,12 @@ from faults.fault import E, Fault, M
 
 MACHINE = [
     Fault(
+        "hyper-threads: four of a core do more than two",
+        M + "cpus/topology.rs",
+        "others => 2.0 * self.smt_speed / f64::from(others + 1),",
+        "others => if FAULT { self.smt_speed } else { 2.0 * self.smt_speed / f64::from(others + 1) },",
+    ),
+    Fault(
         "line: a write is served by the nearest copy",
         M + "caches/line.rs",
         "self.farthest(topology, cpu).map(",
