@@ -31,13 +31,14 @@ __all__ = [
     "to_run_spec",
     "value_of",
     "with_values",
+    "without_effect",
 ]
 
 _HOMES = {
     "fit_checks": ("chosen_rows",),
     "loader": ("load",),
     "measured": ("Dataset", "PlacedRow", "load_dataset", "placed_rows"),
-    "points": ("Point", "expand", "points_at", "value_of", "with_values"),
+    "points": ("Point", "expand", "points_at", "value_of", "with_values", "without_effect"),
     "problems": ("Problem", "ScenarioError"),
     "run_spec": ("to_run_spec",),
     "schema": ("Measure", "Scenario"),

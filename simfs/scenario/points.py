@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,6 +124,23 @@ def value_of(scenario: Scenario, key: str) -> object:
         else:
             raise KeyError(key)
     return value
+
+
+def without_effect(scenario: Scenario, keys: Iterable[str]) -> Iterator[str]:
+    """Yield the dotted keys whose value no point has, because each variant sets its own."""
+    points = expand(scenario) if scenario.variants else ()
+    for key in keys:
+        with suppress(KeyError):  # of a variant, or of a section of another kind
+            value = value_of(scenario, key)
+            if points and all(_value_at(point.scenario, key) != value for point in points):
+                yield key
+
+
+def _value_at(scenario: Scenario, key: str) -> object:
+    try:
+        return value_of(scenario, key)
+    except KeyError:
+        return None
 
 
 def drafts(document: Document) -> Iterator[Draft]:
