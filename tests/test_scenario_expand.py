@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from simfs.scenario import expand, load, paths, placed_rows, to_run_spec, value_of, with_values
+from simfs.scenario import (
+    expand,
+    load,
+    paths,
+    placed_rows,
+    to_run_spec,
+    value_of,
+    with_values,
+    without_effect,
+)
 from simfs.scenario.document import Document
 from simfs.scenario.filesystem import Ext4, Xfs
 from simfs.scenario.points import drafts
@@ -177,3 +186,24 @@ def test_quick_leaves_what_is_set_by_hand(given: str, stays: str) -> None:
     measure = load("lock-cycle", ["measure.duration=70 ms", "measure.replications=3"]).measure
     assert getattr(measure.quick([given]), stays) == getattr(measure, stays)
     assert measure.quick(["workload.tasks"]).duration == measure.duration / 5
+
+
+@pytest.mark.parametrize(
+    ("setting", "lost"),
+    [
+        ("filesystem.kind=ext4", False),  # one variant leaves it
+        ("machine.cpus=12", False),
+        ("workload.directories=per-task", False),
+        ("workload={kind: create, tasks: 4, directories: shared}", False),  # the kind is left
+        ("kernel.rules={xfs.iunlink: on-disk, xfs.inodegc: task}", False),  # one of two is
+        ("kernel.rules={xfs.iunlink: on-disk}", True),
+        ("kernel.rules.xfs.iunlink=on-disk", True),
+    ],
+)
+def test_a_setting_that_each_variant_sets_itself_is_without_effect(setting: str, *, lost: bool) -> None:
+    rules = {"kernel": {"rules": {"xfs.iunlink": "in-memory"}}}
+    variants = [{"name": "one", "machine": {"cpus": 8}, **rules}, {"name": "two", **rules}]
+    small = {"simfs": 1, "name": "small", "title": "Small", "machine": "server-24", "kernel": "linux-6.11"}
+    small |= {"filesystem": {"kind": "xfs"}, "workload": {"kind": "create"}, "variants": variants}
+    key = setting.partition("=")[0]
+    assert list(without_effect(load(small, [setting]), [key])) == [key] * lost

@@ -14,6 +14,7 @@ from simfs.commands.common import (
     Settings,
     Threads,
     Wide,
+    loaded,
     overrides,
     plain_errors,
     refusals_of_runs,
@@ -70,14 +71,12 @@ def advise(
     It also says where more groups bring no more. Give a scenario, or the output of xfs_info and a number of CPUs.
     """
     with plain_errors():
-        from simfs.scenario import load
-
         refuse_out(out)
         given = overrides(settings, seed)
         if (scenario is None) == (xfs_info is None):
             raise refused("advise: give a scenario or --xfs-info, one of them")
         with refusals_of_runs():
-            asked = load(scenario, given) if scenario else _of_xfs_info(xfs_info, cpus, workload, given)
+            asked = loaded(scenario, given) if scenario else _of_xfs_info(xfs_info, cpus, workload, given)
         with question(asked, given, variant, quick=quick, threads=threads) as about:
             from simfs.experiments.advise import advise as ask
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from simfs.results.run import Progress
+    from simfs.scenario.schema import Scenario
 
 BROKEN = 1
 BAD_INPUT = 2
@@ -198,6 +199,18 @@ def progresses() -> AbstractContextManager[Callable[[], AbstractContextManager[P
 def overrides(settings: list[str] | None, seed: int | None) -> list[str]:
     """The settings of the command line, `--seed` among them."""
     return [*(settings or []), *([] if seed is None else [f"measure.seed={seed}"])]
+
+
+def loaded(scenario: str, given: list[str]) -> Scenario:
+    """The scenario with settings laid over it; tells which of them no variant leaves as they are."""
+    from simfs.scenario import load, without_effect
+
+    found = load(scenario, given)
+    for key in without_effect(found, (setting.partition("=")[0].strip() for setting in given)):
+        notes().print(
+            f"--set {key} has no effect: each variant sets it (--set variants.{found.variants[0].name}.{key})"
+        )
+    return found
 
 
 def known_metrics(names: list[str] | None) -> list[str]:

@@ -12,6 +12,7 @@ from simfs.commands.common import (
     Seed,
     Settings,
     Threads,
+    loaded,
     overrides,
     plain_errors,
     progress,
@@ -154,7 +155,6 @@ def _explained(
     from simfs.experiments.answer import fit
     from simfs.experiments.compare_real import metric_of
     from simfs.experiments.points import the_point
-    from simfs.scenario import load
 
     metric = metric_of(comparison)
     if metric is None or comparison.differs_most in comparison.only_real:
@@ -162,7 +162,9 @@ def _explained(
     scenario, _, variant = b.rpartition(":") if ":" in b and not Path(b).exists() else (b, "", None)
     if Path(scenario).is_dir():
         raise ValueError(f"--why: {scenario} is a result; name its scenario")
-    asked, _ = fit(load(scenario, given), given=keys_of(given), quick=True, threads=threads, progress=report)
+    asked, _ = fit(
+        loaded(scenario, given), given=keys_of(given), quick=True, threads=threads, progress=report
+    )
     found = experiment.sensitivity(
         the_point(asked, variant),
         asked.measure,

@@ -12,6 +12,7 @@ from simfs.commands.common import (
     Settings,
     Wide,
     emit,
+    loaded,
     overrides,
     plain_errors,
     refusals_of_runs,
@@ -48,9 +49,8 @@ def explain(
         from simfs.experiments.points import the_point
         from simfs.reports.explain import print_explanation, to_dot, to_json
         from simfs.reports.layout import report_console
-        from simfs.scenario import load
 
-        asked = load(scenario, overrides(settings, None))
+        asked = loaded(scenario, overrides(settings, None))
         first = asked.variants[0].name if asked.variants else None
         with refusals_of_runs():
             point = the_point(asked, variant or first)

@@ -24,6 +24,7 @@ from simfs.commands.common import (
     complain,
     emit,
     known_metrics,
+    loaded,
     names_of,
     notes,
     overrides,
@@ -115,13 +116,11 @@ def run(
 ) -> None:
     """Run a scenario and print its predicted throughput, beside measured data if there is any."""
     with plain_errors():
-        from simfs.scenario import load
-
         _refuse_outputs(out, report, as_tool)
         given = overrides(settings, seed)
         options = {"threads": threads or os.cpu_count() or 1, "quick": quick, "variants": variants or ()}
         options |= {"metrics": known_metrics(metrics), "why": why or report is not None}
-        asked = load(scenario, given)
+        asked = loaded(scenario, given)
         _refuse_unknown(asked, variants or [])
         chosen = _machine_for(asked, engine, check=check)
         asked, result = _answer(asked, given, chosen, options, check=check)

@@ -13,6 +13,7 @@ from simfs.commands.common import (
     Seed,
     Settings,
     Threads,
+    loaded,
     overrides,
     plain_errors,
     refuse_out,
@@ -72,13 +73,11 @@ def sensitivity(
     uncertainty.
     """
     with plain_errors():
-        from simfs.scenario import load
-
         refuse_out(out)
         if sobol & (sobol - 1):
             raise refused(f"--sobol {sobol}: must be a power of two")
         given = overrides(settings, seed)
-        asked = load(scenario, given)
+        asked = loaded(scenario, given)
         draws = {"trajectories": trajectories, "sobol": sobol, "top": top, "bands": bands}
         with question(asked, given, variant, quick=quick, threads=threads) as about:
             found = _screened(about, metric, parameter, draws)

@@ -21,6 +21,7 @@ from simfs.commands.common import (
     Wide,
     complain,
     emit,
+    loaded,
     notes,
     overrides,
     plain_errors,
@@ -116,10 +117,9 @@ def sweep(
     """Run a scenario at many points. Each run is kept and never done again."""
     with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
         from simfs.experiments.sweep import Plan, open_folder
-        from simfs.scenario import load
 
         given = overrides(settings, seed)
-        asked = load(scenario, given)
+        asked = loaded(scenario, given)
         rows = _rows(asked, vary or [], design, points, listed)
         goal: Goal | None = refine.value if refine else None
         pair = tuple(between.split(",")) if between else ()

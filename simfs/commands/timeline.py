@@ -11,6 +11,7 @@ from simfs.commands.common import (
     ScenarioName,
     Seed,
     Settings,
+    loaded,
     notes,
     overrides,
     plain_errors,
@@ -103,9 +104,8 @@ def _ask(start: str | None, length: str | None, lock: str | None) -> Ask:
 
 def _points(name: str, given: list[str], variants: list[str]) -> list[tuple[str, Point]]:
     from simfs.experiments.points import the_point
-    from simfs.scenario import load
 
-    asked: Scenario = load(name, given)
+    asked: Scenario = loaded(name, given)
     titles = {variant.name: variant.title or variant.name for variant in asked.variants}
     for variant in variants:
         if variant not in titles:

@@ -19,6 +19,7 @@ from simfs.commands.common import (
     Settings,
     complain,
     emit,
+    loaded,
     notes,
     overrides,
     plain_errors,
@@ -113,9 +114,9 @@ def duration_of(text: str, option: str) -> float:
 def _point(name: str, given: list[str], variant: str | None) -> Point:
     """The point of a variant that reports show too: with as many tasks as CPUs, else with the most."""
     from simfs.experiments.points import the_point
-    from simfs.scenario import expand, load
+    from simfs.scenario import expand
 
-    asked = load(name, given)
+    asked = loaded(name, given)
     points = expand(asked)
     known = list(dict.fromkeys(point.variant for point in points))
     if variant is not None and variant not in known:

@@ -14,6 +14,7 @@ from simfs.commands.common import (
     Settings,
     Threads,
     Wide,
+    loaded,
     overrides,
     plain_errors,
     refuse_out,
@@ -91,11 +92,9 @@ def whatif(
     lock's hold time that is removed. With --lock alone it tries the usual changes.
     """
     with plain_errors():
-        from simfs.scenario import load
-
         refuse_out(out)
         given = overrides(settings, seed)
-        asked = load(scenario, given)
+        asked = loaded(scenario, given)
         changes = _changes(lock, scale or [], remove, kind or [], split or [])
         with question(asked, given, variant, quick=quick, threads=threads) as about:
             tried = _Tried(changes, agcount or [], lock is None and not agcount, most)

@@ -17,6 +17,7 @@ from simfs.commands.common import (
     Wide,
     complain,
     emit,
+    loaded,
     notes,
     overrides,
     plain_errors,
@@ -105,9 +106,8 @@ def _refuse(at: str | None, task: int | None, output: WhyFormat) -> None:
 
 def _point(name: str, given: list[str], variant: str | None, *, quick: bool) -> tuple[Scenario, Point]:
     from simfs.experiments.points import the_point
-    from simfs.scenario import load
 
-    asked = load(name, given)
+    asked = loaded(name, given)
     if quick:
         keys = {setting.split("=", 1)[0].strip() for setting in given}
         asked = asked.quick(keys)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from simfs.scenario.fit_checks import chosen_rows
     from simfs.scenario.loader import load
     from simfs.scenario.measured import Dataset, PlacedRow, load_dataset, placed_rows
-    from simfs.scenario.points import Point, expand, points_at, value_of, with_values
+    from simfs.scenario.points import Point, expand, points_at, value_of, with_values, without_effect
     from simfs.scenario.problems import Problem, ScenarioError
     from simfs.scenario.run_spec import to_run_spec
     from simfs.scenario.schema import Measure, Scenario

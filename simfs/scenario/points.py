@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from simfs.scenario.document import Document, Path_, Place
 from simfs.scenario.overlay import assign, lay_over, plain_value, split_key, widen_word, words
@@ -132,15 +132,26 @@ def without_effect(scenario: Scenario, keys: Iterable[str]) -> Iterator[str]:
     for key in keys:
         with suppress(KeyError):  # of a variant, or of a section of another kind
             value = value_of(scenario, key)
-            if points and all(_value_at(point.scenario, key) != value for point in points):
+            if points and not any(_stands(value, point.scenario, key) for point in points):
                 yield key
 
 
-def _value_at(scenario: Scenario, key: str) -> object:
+def _stands(value: object, scenario: Scenario, key: str) -> bool:
     try:
-        return value_of(scenario, key)
+        return _agree(value, value_of(scenario, key))
     except KeyError:
-        return None
+        return False
+
+
+def _agree(value: object, other: object) -> bool:
+    """Whether two values are equal, or two sections in anything that was written."""
+    if isinstance(value, BaseModel):
+        return any(
+            _agree(getattr(value, name), getattr(other, name, None)) for name in value.model_fields_set
+        )
+    if isinstance(value, Mapping) and isinstance(other, Mapping) and value:
+        return any(name in other and _agree(one, other[name]) for name, one in value.items())
+    return value == other
 
 
 def drafts(document: Document) -> Iterator[Draft]:
