@@ -196,6 +196,7 @@ def test_quick_leaves_what_is_set_by_hand(given: str, stays: str) -> None:
         ("workload.directories=per-task", False),
         ("workload={kind: create, tasks: 4, directories: shared}", False),  # the kind is left
         ("kernel.rules={xfs.iunlink: on-disk, xfs.inodegc: task}", False),  # one of two is
+        ("sweep.workload.tasks=[1, 2]", False),  # no point has a sweep
         ("kernel.rules={xfs.iunlink: on-disk}", True),
         ("kernel.rules.xfs.iunlink=on-disk", True),
     ],

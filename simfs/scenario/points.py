@@ -129,8 +129,8 @@ def value_of(scenario: Scenario, key: str) -> object:
 def without_effect(scenario: Scenario, keys: Iterable[str]) -> Iterator[str]:
     """Yield the dotted keys whose value no point has, because each variant sets its own."""
     points = expand(scenario) if scenario.variants else ()
-    for key in keys:
-        with suppress(KeyError):  # of a variant, or of a section of another kind
+    for key in (key for key in keys if split_key(key)[0] in SECTIONS):
+        with suppress(KeyError):  # of a section of another kind
             value = value_of(scenario, key)
             if points and not any(_stands(value, point.scenario, key) for point in points):
                 yield key
