@@ -19,7 +19,7 @@ use crate::filesystems::times::Timed;
 use crate::filesystems::{File, Io, LaidOut, BLOCK};
 use crate::kernel::Rules;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, LockId, Side, TaskId};
+use crate::waist::{Access, Account, LineId, LockId, Side, TaskId, Time};
 use crate::workqueue::Workqueue;
 use crate::writeback::Flushed;
 use std::cell::Cell;
@@ -155,7 +155,7 @@ impl Ext4 {
     /// The trace has no event at the lock: `enter_write` is the time in user mode before it, and all that follows up to the
     /// return is under the lock but for some instructions (`ext4_da_write_begin` and `_end` are told as they begin).
     async fn buffered_write<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io) {
-        let c = &self.io.costs;
+        let (c, each) = (&self.io.costs, self.page_time(open, io));
         m.lock(open.i_rwsem, Side::Write).await;
         self.update_times(m, file.inode).await;
         for page in 0..io.pages() {
@@ -163,15 +163,23 @@ impl Ext4 {
             self.sb.calls.pages.copy(m, file.inode, io.offset + page * u64::from(BLOCK), bytes);
             if self.io.rules.write_handles && self.journal.on {
                 let handle = self.journal.start(m, credits::INODE).await;
-                m.run(Account::System, c.handle + c.buffered_page).await;
+                m.run(Account::System, c.handle + each).await;
                 self.journal.stop(m, handle, &[]).await;
             } else {
-                m.run(Account::System, c.buffered_page).await;
+                m.run(Account::System, each).await;
             }
         }
         self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
         open.pages.write(io.offset, io.bytes);
         self.dirtied(m, file.inode).await;
         m.unlock(open.i_rwsem, Side::Write).await;
+    }
+
+    /// What a page takes: a new one as traced, one in memory its part of the whole call.
+    fn page_time(&self, open: &OpenFile, io: Io) -> Time {
+        match open.pages.has(io.offset, io.bytes) {
+            true => self.sb.calls.overwriting(io.bytes) / io.pages(),
+            false => self.io.costs.buffered_page,
+        }
     }
 }
