@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from simfs.reports.progress import told
 from simfs.scenario import Scenario
 from simfs.scenario import load as load_scenario
+from simfs.scenario.settings import keys_of
 from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class Question:
         return f"<Question {asked.name}: {asked.title}>"
 
     def _given(self) -> set[str]:
-        return {setting.split("=", 1)[0].strip() for setting in self.settings}
+        return keys_of(self.settings)
 
     def _repr_html_(self) -> str:
         asked = self.scenario

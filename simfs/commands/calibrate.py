@@ -12,6 +12,7 @@ from simfs.commands.common import (
     Seed,
     Settings,
     Threads,
+    loaded,
     notes,
     overrides,
     plain_errors,
@@ -38,11 +39,11 @@ def calibrate(
     parameter can make up for another.
     """
     with plain_errors():
-        from simfs.scenario import load, placed_rows
+        from simfs.scenario import placed_rows
 
         if out is not None and out.is_dir():
             raise refused(f"--out {out}: is a directory, not a file")
-        asked = load(scenario, overrides(settings, seed))
+        asked = loaded(scenario, overrides(settings, seed))
         with progress() as report, refusals_of_runs():
             from simfs.experiments.identify import calibration
             from simfs.results.model import MeasuredRow

@@ -21,6 +21,7 @@ import typer
 from simfs.results.defect import EngineError
 from simfs.results.store import DISK_FAILURES
 from simfs.scenario.problems import Problem, ScenarioError, printable
+from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -206,9 +207,10 @@ def loaded(scenario: str, given: list[str]) -> Scenario:
     from simfs.scenario import load, without_effect
 
     found = load(scenario, given)
-    for key in without_effect(found, (setting.partition("=")[0].strip() for setting in given)):
+    for key in without_effect(found, sorted(keys_of(given))):
+        own = f"variants.{found.variants[0].name}.{key}"
         notes().print(
-            f"--set {key} has no effect: each variant sets it (--set variants.{found.variants[0].name}.{key})"
+            f"--set {key} has no effect: each variant or point sets it itself (a variant's is {own})"
         )
     return found
 

@@ -19,7 +19,8 @@ from simfs.commands.common import (
     refusals_of_runs,
     refused,
 )
-from simfs.commands.experiment import Output, TextOrJson, keys_of, print_json
+from simfs.commands.experiment import Output, TextOrJson, print_json
+from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
     from simfs.experiments.compare_real import RealComparison

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from simfs.commands.common import emit, notes, progress, refusals_of_runs, unwritable
+from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,11 +34,6 @@ Output = Annotated[TextOrJson, typer.Option("--format", help="Format of the outp
 Variant = Annotated[
     str | None, typer.Option(metavar="NAME", help="The variant to use; needed if there are several.")
 ]
-
-
-def keys_of(settings: Iterable[str]) -> set[str]:
-    """The keys that settings set: what is given by hand is not fitted."""
-    return {setting.split("=", 1)[0].strip() for setting in settings}
 
 
 def most_runs(measure: Measure, settings: Iterable[str]) -> int | None:

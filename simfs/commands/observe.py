@@ -13,11 +13,13 @@ from simfs.commands.common import (
     Seed,
     Settings,
     Threads,
+    loaded,
     overrides,
     plain_errors,
     refused,
 )
-from simfs.commands.experiment import Output, TextOrJson, Variant, keys_of, print_answer, question
+from simfs.commands.experiment import Output, TextOrJson, Variant, print_answer, question
+from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
     from simfs.experiments.observe import Observation
@@ -56,10 +58,8 @@ def observe(
     most important first. `simfs compare` reads what they print. simfs itself runs only the simulation.
     """
     with plain_errors():
-        from simfs.scenario import load as load_scenario
-
         given = overrides(settings, seed)
-        asked = load_scenario(scenario, given)
+        asked = loaded(scenario, given)
         if load is not None and not load.strip():
             raise refused("--load: is empty")
         named = {"name": scenario, "variant": variant, "at": str(at), "load": load}

@@ -36,6 +36,7 @@ from simfs.commands.common import (
     unwritable,
 )
 from simfs.commands.report import refuse_page, write_page
+from simfs.scenario.settings import keys_of
 from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
@@ -206,10 +207,9 @@ def _answer(
     from simfs.experiments.answer import answer
     from simfs.results.run import native_engine, reference_engine
 
-    keys = {setting.split("=", 1)[0].strip() for setting in given}
     with progress() as report, refusals_of_runs():
         run_one = reference_engine() if engine is Engine.SIMPY else native_engine(check=check)
-        return answer(asked, given=keys, progress=report, engine=run_one, **options)
+        return answer(asked, given=keys_of(given), progress=report, engine=run_one, **options)
 
 
 def _print(result: ScenarioResult, output: Format, *, wide: bool, columns: tuple[str, ...]) -> None:

@@ -30,7 +30,7 @@ from simfs.commands.common import (
     refused,
     unwritable,
 )
-from simfs.commands.experiment import keys_of
+from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
     from simfs.experiments.sweep import Goal, Plan

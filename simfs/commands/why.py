@@ -24,6 +24,7 @@ from simfs.commands.common import (
     refusals_of_runs,
     refused,
 )
+from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
     from simfs.results.chains import Why
@@ -109,8 +110,7 @@ def _point(name: str, given: list[str], variant: str | None, *, quick: bool) -> 
 
     asked = loaded(name, given)
     if quick:
-        keys = {setting.split("=", 1)[0].strip() for setting in given}
-        asked = asked.quick(keys)
+        asked = asked.quick(keys_of(given))
     with refusals_of_runs():
         return asked, the_point(asked, variant)
 

@@ -23,6 +23,7 @@ from simfs.results.run_result import Strict
 from simfs.results.statistics import LEVEL, Estimate, paired_difference, stddev, student_t
 from simfs.scenario import expand, load, paths, placed_rows
 from simfs.scenario.schema import MeasuredUse
+from simfs.scenario.settings import keys_of
 from simfs.scenario.suggest import choices
 
 BETTER = {"fairness": 1, "joules_per_operation": -1, "context_switches_per_operation": -1}
@@ -102,7 +103,7 @@ def open_side(
         side = Side(argument, rows=tuple(r for r in rows if variant in (None, r.series, r.variant)))
     else:
         asked = load(name, settings)
-        keys = {setting.split("=", 1)[0].strip() for setting in settings}
+        keys = keys_of(settings)
         if variant is not None:
             _refuse_unknown(name, variant, [v.name for v in asked.variants])
         asked, fits = fit(asked, given=keys, quick=quick, threads=threads, progress=progress)
