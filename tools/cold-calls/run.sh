@@ -5,29 +5,17 @@ set -u
 out=$1
 shift
 here=$(dirname "$0")
+. "$here/../fresh.sh"
 work=$(mktemp -d /dev/shm/cold-calls.XXXX)
 at=$work/mounted
 mkdir "$at"
 gcc -O2 -Wall -o "$work/calls" "$here/calls.c" || exit 1
 printf '#include <stdio.h>\nint main(void) { return puts("hello") < 0; }\n' >"$work/hello.c"
 
-fresh() {
-    mountpoint -q "$at" && umount "$at"
-    rm -f "$work/image"
-    if [ "$1" = tmpfs ]; then mount -t tmpfs -o size=8g none "$at"; return; fi
-    truncate -s 8G "$work/image"
-    case $1 in
-        xfs) mkfs.xfs -q -f "$work/image" ;;
-        ext4) mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$work/image" ;;
-        btrfs) mkfs.btrfs -q -f "$work/image" >/dev/null 2>&1 ;;
-    esac
-    mount -o loop "$work/image" "$at"
-}
-
 kib() { for size; do echo $((size * 1024)); done; }
 
 for filesystem in "$@"; do
-    fresh "$filesystem"
+    fresh "$filesystem" "$work/image" "$at"
     # shellcheck disable=SC2046
     nice -n -20 taskset -c 0 "$work/calls" "$at" 12 $(kib 0 256 512 1024 2048 4096 8192 16384 32768 65536) true \
         "gcc -c $work/hello.c -o $work/hello.o" | sed "s/^/$filesystem,/; s,gcc[^\,]*,gcc," >>"$out"

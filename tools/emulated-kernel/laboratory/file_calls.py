@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import mean, median
 from typing import TYPE_CHECKING
 
-from laboratory.loops import Call, Loop, cut, loops
+from laboratory.loops import CUT, WHERE, Call, Loop, cut, loops
 from laboratory.plan import LISTED
 
 if TYPE_CHECKING:
@@ -20,24 +20,22 @@ PLAIN = {
 """Loops that are one call."""
 LARGE = 16
 """Pages of a large read or write (guest/files.c)."""
-_WHERE = ", one task in the emulated kernel, Linux 6.12.117, every block of instructions logged: "
-_CUT = "from the entry into the kernel to where i_rwsem is taken, to where it is released, to user code"
 SOURCES = {
-    "call.stat_missing": f"stat of a name that is not there, asked for before{_WHERE}the whole call",
-    "call.fstat": f"fstat{_WHERE}the whole call",
-    "call.statfs": f"statfs{_WHERE}the whole call",
-    "call.lookup": f"a fourth of a stat of a file three directories down less an fstat{_WHERE}whole calls",
-    "call.lock_range": f"fcntl F_SETLK of a byte, write lock{_WHERE}the whole call",
-    "call.unlock_range": f"fcntl F_SETLK, the unlock{_WHERE}the whole call",
-    "call.readdir": f"opendir, getdents, closedir of a directory of 2 names less the names{_WHERE}whole calls",
-    "call.readdir_name": f"a name more in it, from 2 to 64{_WHERE}whole calls",
-    "call.read": f"a read of 4 KiB that are cached, less one page{_WHERE}the whole call",
-    "call.read_page": f"a page more of a read, from 4 to 64 KiB{_WHERE}whole calls",
-    "call.overwrite": f"a write over 4 KiB that are cached, less one page{_WHERE}the whole call",
-    "call.overwrite_page": f"a page more of a write over cached pages, from 4 to 64 KiB{_WHERE}whole calls",
-    "call.append_page": f"a page more of a write at the end, from 4 to 64 KiB{_WHERE}whole calls",
-    "call.setattr": f"utimensat{_WHERE}{_CUT}",
-    "call.link": f"link{_WHERE}{_CUT}",
+    "call.stat_missing": f"stat of a name that is not there, asked for before{WHERE}the whole call",
+    "call.fstat": f"fstat{WHERE}the whole call",
+    "call.statfs": f"statfs{WHERE}the whole call",
+    "call.lookup": f"a fourth of a stat of a file three directories down less an fstat{WHERE}whole calls",
+    "call.lock_range": f"fcntl F_SETLK of a byte, write lock{WHERE}the whole call",
+    "call.unlock_range": f"fcntl F_SETLK, the unlock{WHERE}the whole call",
+    "call.readdir": f"opendir, getdents, closedir of a directory of 2 names less the names{WHERE}whole calls",
+    "call.readdir_name": f"a name more in it, from 2 to 64{WHERE}whole calls",
+    "call.read": f"a read of 4 KiB that are cached, less one page{WHERE}the whole call",
+    "call.read_page": f"a page more of a read, from 4 to 64 KiB{WHERE}whole calls",
+    "call.overwrite": f"a write over 4 KiB that are cached, less one page{WHERE}the whole call",
+    "call.overwrite_page": f"a page more of a write over cached pages, from 4 to 64 KiB{WHERE}whole calls",
+    "call.append_page": f"a page more of a write at the end, from 4 to 64 KiB{WHERE}whole calls",
+    "call.setattr": f"utimensat{WHERE}{CUT}",
+    "call.link": f"link{WHERE}{CUT}",
 }
 
 
@@ -66,7 +64,7 @@ BLOCK_PARTS = {
     "remove": "xfs_dir_removename_args",
     "commit": "__xfs_trans_commit",
 }
-_BLOCK = f"link and unlink in a directory of 64 names, in a block, less the same in an empty one{_WHERE}"
+_BLOCK = f"link and unlink in a directory of 64 names, in a block, less the same in an empty one{WHERE}"
 BLOCK_SOURCES = {f"dir_block.{name}": f"{_BLOCK}{function}" for name, function in BLOCK_PARTS.items()}
 
 

@@ -16,18 +16,18 @@ from laboratory.blocks import Log
 if TYPE_CHECKING:
     from laboratory.counted import Row, Values
 
-_WHERE = ", one task in the emulated kernel, Linux 6.12.117, every block of instructions logged: "
-_CUT = "from the entry into the kernel to where i_rwsem is taken, to where it is released, to user code"
+WHERE = ", one task in the emulated kernel, Linux 6.12.117, every block of instructions logged: "
+CUT = "from the entry into the kernel to where i_rwsem is taken, to where it is released, to user code"
 SOURCES = {
-    "call.stat": f"stat of a cached file{_WHERE}the whole call",
-    "call.rename": f"rename of a file and back in its directory{_WHERE}{_CUT}",
-    "call.mkdir": f"mkdir of what rmdir removes{_WHERE}{_CUT}",
-    "call.rmdir": f"rmdir of what mkdir has made{_WHERE}{_CUT}",
-    "mkdir.": f"mkdir of what rmdir removes{_WHERE}{_CUT}",
-    "rmdir.": f"rmdir of what mkdir has made{_WHERE}with i_rwsem held, the eviction apart",
-    "rmdir.softirq": f"mkdir and rmdir{_WHERE}rcu_do_batch",
-    "mballoc.": f"mkdir and rmdir{_WHERE}what functions execute, cut where the group is locked and unlocked",
-    "d_move": f"rename on tmpfs{_WHERE}d_move",
+    "call.stat": f"stat of a cached file{WHERE}the whole call",
+    "call.rename": f"rename of a file and back in its directory{WHERE}{CUT}",
+    "call.mkdir": f"mkdir of what rmdir removes{WHERE}{CUT}",
+    "call.rmdir": f"rmdir of what mkdir has made{WHERE}{CUT}",
+    "mkdir.": f"mkdir of what rmdir removes{WHERE}{CUT}",
+    "rmdir.": f"rmdir of what mkdir has made{WHERE}with i_rwsem held, the eviction apart",
+    "rmdir.softirq": f"mkdir and rmdir{WHERE}rcu_do_batch",
+    "mballoc.": f"mkdir and rmdir{WHERE}what functions execute, cut where the group is locked and unlocked",
+    "d_move": f"rename on tmpfs{WHERE}d_move",
 }
 _NAMED = {"rename": "rename", "mkdir": "mkdir", "rmdir": "rmdir", "newfstatat": "stat", "newstat": "stat"}
 """System calls that are costs in the loops of files.c."""
