@@ -60,13 +60,19 @@ def test_overwriting_pages_in_memory_takes_what_the_call_takes_that_was_measured
     tmp_path: Path, filesystem: str
 ) -> None:
     """As in a mix, where its own loop takes as long; new pages, which memory has to be found for, take longer."""
-    write = ("workload.direct=false", "workload.rw=randwrite", "workload.tasks=1", "workload.size=1 MiB")
-    write += (f"filesystem.kind={filesystem}",)
+    kind = f"filesystem.kind={filesystem}"
+    write = (
+        kind,
+        "workload.direct=false",
+        "workload.rw=randwrite",
+        "workload.tasks=1",
+        "workload.size=1 MiB",
+    )
     cached = per_second(run(tmp_path, *write, "workload.cached=true", "workload.params.user_ns=5"))
     mix = SCENARIO.replace(
         "{kind: fio, tasks: 4, direct: true, size: 64 MiB}", "{kind: mix, tasks: 1, OPS}"
     ).replace("OPS", "operations: [{op: overwrite}], file_size: 4 KiB, params: {user_ns: 5 ns}")
-    again = spec(tmp_path, write[-1], text=mix)
+    again = spec(tmp_path, kind, text=mix)
     assert cached == pytest.approx(per_second(read_whole_answer(again)), rel=0.1)
 
 

@@ -104,32 +104,41 @@ impl Worker {
     }
 }
 
-/// The times of inactivation, who hurries it, and whether inodes have an attribute fork that goes first.
-pub(crate) struct Inactive(InactiveCosts, StatfsInodegc, bool);
+/// How inodes are inactivated.
+pub(crate) struct Inactive {
+    costs: InactiveCosts,
+    statfs: StatfsInodegc,
+    /// Inodes have an attribute fork, which goes first (`xfs_attr_inactive`).
+    attribute_forks: bool,
+}
 
 impl Inactive {
     pub(crate) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
         let rules = costs.rules();
-        Ok(Self(InactiveCosts::new(costs)?, rules.statfs_inodegc, rules.attribute_forks))
+        Ok(Self {
+            costs: InactiveCosts::new(costs)?,
+            statfs: rules.statfs_inodegc,
+            attribute_forks: rules.attribute_forks,
+        })
     }
 
     /// Of a transaction that truncates, before its commit and in it.
     pub(super) fn truncate(&self) -> (Time, Time) {
-        (self.0.truncate, self.0.truncate_commit)
+        (self.costs.truncate, self.costs.truncate_commit)
     }
 }
 
 impl Xfs {
     pub(crate) async fn inactive<M: Machine>(&self, m: &M, slot: u32, written: bool) {
         let inode = self.inodes.inode(slot);
-        let c = &self.inactive.0;
+        let c = &self.inactive.costs;
         if written || !self.layout.borrow().file_extents(inode.ino).is_empty() {
             self.itruncate(m, &inode, None).await;
         }
         self.sb.calls.files.whole_inode(m, slot);
         self.inodes.touch(m, slot);
         inode.peek(m).await;
-        if self.inactive.2 {
+        if self.inactive.attribute_forks {
             self.inode_transaction(m, &inode, TR_ATTRINVAL, (c.attr, c.attr_commit)).await;
         }
         self.ifree(m, &inode).await;
@@ -138,7 +147,7 @@ impl Xfs {
 
     /// What `xfs_fs_statfs` does first.
     pub(super) async fn hurry_inodegc<M: Machine>(&self, m: &M) {
-        if self.inactive.1 == StatfsInodegc::Nothing {
+        if self.inactive.statfs == StatfsInodegc::Nothing {
             return;
         }
         self.inodegc.iter().for_each(|gc| gc.push(m));
@@ -183,7 +192,7 @@ impl Xfs {
 
     /// `xfs_inactive_ifree`: off the unlinked list, back into inobt and finobt, all under the AGI.
     async fn ifree<M: Machine>(&self, m: &M, inode: &Inode) {
-        let c = &self.inactive.0;
+        let c = &self.inactive.costs;
         let ticket = self.log.reserve(m, TR_IFREE).await;
         inode.ilock(m).await;
         m.run(Account::System, c.agi).await;
@@ -228,7 +237,7 @@ impl Xfs {
         let (agno, agino) = self.layout.borrow().geometry().split_ino(inode.ino);
         let cluster = self.clusters.of(m, agno, agino);
         cluster.lock(m).await;
-        m.run(Account::System, self.inactive.0.cluster).await;
+        m.run(Account::System, self.inactive.costs.cluster).await;
         cluster.unlock(m).await;
     }
 }
