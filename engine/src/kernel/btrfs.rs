@@ -13,6 +13,16 @@ choice! {
 }
 
 choice! {
+    /// How often tree blocks are on the device, as `mkfs.btrfs` of the kernel's time makes it on one without seeks.
+    pub enum MetadataProfile {
+        /// Once (before 5.15).
+        Single = "single",
+        /// Twice.
+        Dup = "dup",
+    }
+}
+
+choice! {
     /// From when on a rename keeps the log from being written (`btrfs_pin_log_trans`), until the new name is there.
     pub enum RenamePin {
         /// From before its first insertion on (before 5.15).

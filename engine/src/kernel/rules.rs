@@ -215,6 +215,10 @@ rules! {
     "btrfs.reserving" => reserving: btrfs::Reserving = btrfs::Reserving::Tickets;
     /// How a search makes blocking locks of its path spinning again (`btrfs_clear_path_blocking`).
     "btrfs.path_clearing" => path_clearing: btrfs::PathClearing = btrfs::PathClearing::Never;
+    /// The items of leaves are checked before they are written (`btrfs_check_leaf` in `btree_csum_one_bio`).
+    "btrfs.checks_written" => checks_written: bool = true;
+    /// How often tree blocks are written (`mkfs.btrfs -m`).
+    "btrfs.metadata_profile" => metadata_profile: btrfs::MetadataProfile = btrfs::MetadataProfile::Dup;
     /// What waits while a commit holds `tree_log_mutex`.
     "btrfs.tree_log_mutex" => tree_log_mutex: btrfs::TreeLogMutex = btrfs::TreeLogMutex::LogSuper;
     /// When an fsync commits the whole transaction because of renames (`btrfs_record_unlink_dir`).

@@ -177,12 +177,15 @@ def main(folder: Path) -> None:
             )
             (into / "loop-tmpfs.yaml").write_text(on_loop.replace("models/filesystems", "models/devices"))
         called = rows(folder, f"{filesystem}-operations"), rows(folder, f"{filesystem}-directories")
+        if filesystem == "btrfs":
+            own |= trees.synced(loops.loops(called[0])["own:overwrite_fsync"])
         own |= file_calls.block_directory(*called) if filesystem == "xfs" else {}
         vfs |= around | loops.vfs(looped, filesystem) | file_calls.counted(*called, filesystem)
         here = (
             sources
             | pushes.SOURCES
             | trees.SOURCES
+            | trees.SYNCED_SOURCES
             | loops.SOURCES
             | synced.SOURCES
             | file_calls.BLOCK_SOURCES

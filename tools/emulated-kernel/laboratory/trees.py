@@ -11,6 +11,7 @@ from laboratory.blocks import Log
 
 if TYPE_CHECKING:
     from laboratory.counted import Row, Values
+    from laboratory.loops import Loop
 
 _WHERE = (
     "create in a directory of 2000 names, one task in the emulated kernel, Linux 6.12.117,"
@@ -22,6 +23,15 @@ SOURCES = {
     "root_trade": f"{_WHERE}: from that up_read to down_write",
     "shift_item": f"{_WHERE}: setup_items_for_insert by the items behind, less what it takes without any",
     "delayed_update_inode": f"{_WHERE}: btrfs_delayed_update_inode",
+}
+_SYNCED = (
+    "overwrite of 4 KiB and fsync of 64 files in turn, one task in the emulated kernel, Linux 6.12.117,"
+    " every block of instructions logged"
+)
+SYNCED_SOURCES = {
+    "check_item": f"{_SYNCED}: btrfs_check_leaf, by the keys that it compares",
+    "wfsync.write_block": f"{_SYNCED}: btrfs_write_marked_extents of one block, less btrfs_check_leaf and submit_bio",
+    "commit_block": f"{_SYNCED}: as wfsync.write_block, a commit writes its blocks by the same function",
 }
 _MANY = 20
 """Items behind an insertion from which on what it takes without any is little."""
@@ -37,6 +47,24 @@ def counted(rows: Sequence[Row]) -> Values:
         "shift_item": _shifts(log, task),
         "delayed_update_inode": list(_calls(log, task, "btrfs_delayed_update_inode")),
     }
+
+
+def synced(loop: Loop) -> Values:
+    """Return what it takes to write a tree block in `overwrite_fsync`, and to check an item of a leaf before."""
+    checks, blocks = [], []
+    for begin, end, task in loop.each("btrfs_write_marked_extents"):
+        each = {name: _inside(loop, (begin, end), task, name) for name in ("btrfs_check_leaf", "submit_bio")}
+        keys = len(loop.inside(begin, end, task, "btrfs_comp_cpu_keys"))
+        if len(each["btrfs_check_leaf"]) == 1:
+            blocks.append(loop.took(task, begin, end) - sum(each["btrfs_check_leaf"]) - sum(each["submit_bio"]))
+            if keys >= _MANY:
+                checks.append(round(each["btrfs_check_leaf"][0] / keys))
+    return {"check_item": checks, "wfsync.write_block": blocks, "commit_block": blocks}
+
+
+def _inside(loop: Loop, span: tuple[int, int], task: int, name: str) -> list[int]:
+    """What each call of a function between two positions takes."""
+    return [loop.took(task, at, loop.log.returns(at)) for at in loop.inside(*span, task, name)]
 
 
 def _entries(log: Log, task: int, name: str) -> list[int]:

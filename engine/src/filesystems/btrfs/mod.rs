@@ -22,3 +22,4 @@ pub mod space;
 pub mod subvolume;
 pub mod transaction;
 pub mod tree;
+mod tree_writes;

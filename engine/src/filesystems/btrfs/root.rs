@@ -170,7 +170,9 @@ impl Root {
 
     /// The tree as it is now was there before the run.
     pub fn was_grown(&self) {
-        self.grown.set(self.tree.borrow().numbers());
+        let mut tree = self.tree.borrow_mut();
+        tree.was_written();
+        self.grown.set(tree.numbers());
     }
 
     /// How many bytes before the run a block was used.

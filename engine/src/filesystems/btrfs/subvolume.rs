@@ -113,7 +113,7 @@ impl Subvolume {
     /// Commits the transaction.
     pub fn commit(&mut self) {
         self.run_delayed_items();
-        self.tree.get_mut().transid += 1;
+        self.tree.get_mut().end_transaction();
     }
 
     fn ops(&self) -> TreeOps<'_, NoLocks> {

@@ -18,9 +18,9 @@ mod xattrs;
 
 use super::root::{Root, Space};
 use super::tree::items;
-use super::tree::key::NODE_SIZE;
 use super::tree::search::Rules;
 use super::tree::Tree;
+use super::tree_writes::TreeWrites;
 use crate::cost_table;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
@@ -71,6 +71,7 @@ pub struct LogTree {
     roots_mutex: LockId,
     mutex_design: TreeLogMutex,
     costs: LogCosts,
+    writes: TreeWrites,
     /// There is a log tree since the last commit of a transaction.
     exists: Cell<bool>,
     /// `log_writers` and `log_batch`.
@@ -88,8 +89,6 @@ pub struct LogTree {
     waiting_for_writers: Sleepers,
     /// Names that the last commit has and that have been lost since.
     pub lost: RefCell<lost_names::LostNames>,
-    /// Blocks of both trees written so far.
-    written: [Cell<u64>; 2],
 }
 
 impl LogTree {
@@ -112,6 +111,7 @@ impl LogTree {
             mutex_design: costs.rules().tree_log_mutex,
             storage: device,
             costs: LogCosts::new(costs)?,
+            writes: TreeWrites::new(costs)?,
             exists: Cell::new(false),
             counters: m.new_line(1),
             writers: Cell::new(0),
@@ -123,7 +123,6 @@ impl LogTree {
             failed: Default::default(),
             waiting_for_writers: Sleepers::default(),
             lost: RefCell::default(),
-            written: Default::default(),
         })
     }
 
@@ -218,7 +217,7 @@ impl LogTree {
             self.end_commit(m, mine).await;
             return false;
         }
-        let log = self.submit(m, &self.root, 0).await;
+        let log = self.submit(m, &self.root).await;
         self.filling.set(mine + 1);
         m.unlock(self.mutex, Side::Write).await;
         self.write_roots(m, log).await;
@@ -260,19 +259,14 @@ impl LogTree {
 
     /// `btrfs_write_marked_extents`: submits the blocks changed since the last time; they are copied before they change again.
     /// Returns what their end completes.
-    async fn submit<M: Machine>(&self, m: &M, root: &Root, which: usize) -> LockId {
-        let blocks = {
-            let mut tree = root.tree.borrow_mut();
-            tree.transid += 1;
-            let so_far = tree.counts.copied + tree.counts.allocated;
-            so_far - self.written[which].replace(so_far)
-        };
-        m.run(Account::System, self.costs.write_block * blocks).await;
-        self.storage.submit_write(m, blocks as u32 * NODE_SIZE).await
+    async fn submit<M: Machine>(&self, m: &M, root: &Root) -> Vec<LockId> {
+        let dirty = root.tree.borrow_mut().end_transaction();
+        m.run(Account::System, self.costs.write_block * dirty.blocks + self.writes.check(dirty)).await;
+        self.writes.submit(m, &self.storage, dirty).await
     }
 
     /// Writes the log's place into the tree of log roots, and waits for both trees' blocks.
-    async fn write_roots<M: Machine>(&self, m: &M, log: LockId) {
+    async fn write_roots<M: Machine>(&self, m: &M, log: Vec<LockId>) {
         m.lock(self.roots_mutex, Side::Write).await;
         {
             let locked = self.roots.locked(m);
@@ -281,8 +275,8 @@ impl LogTree {
             m.run(Account::System, self.roots.after_insertion(self.costs.item)).await;
             ops.release_path(&mut path).await;
         }
-        let roots = self.submit(m, &self.roots, 1).await;
-        for written in [log, roots] {
+        let roots = self.submit(m, &self.roots).await;
+        for written in log.into_iter().chain(roots) {
             m.wchan("btrfs_wait_tree_log_extents");
             m.wait_for(written).await;
             m.drop_completion(written);

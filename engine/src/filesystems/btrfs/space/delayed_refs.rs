@@ -6,7 +6,7 @@ use crate::filesystems::btrfs::tree::key::NODE_SIZE;
 use crate::filesystems::costs::Costs;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// What lies at an address.
@@ -119,8 +119,6 @@ pub struct DelayedRefs {
     pub space: RefCell<Space>,
     /// Files besides the first that use data, by the place of these.
     shared: RefCell<BTreeMap<u64, u32>>,
-    /// Blocks that trees have taken since the last commit, which is to write them.
-    taken: Cell<u64>,
 }
 
 impl DelayedRefs {
@@ -133,13 +131,11 @@ impl DelayedRefs {
             heads: RefCell::default(),
             space: RefCell::new(space),
             shared: RefCell::default(),
-            taken: Cell::new(0),
         })
     }
 
     /// Takes a place for a tree block and delays its reference.
     pub async fn add_block<M: Machine>(&self, m: &M, level: usize) -> u64 {
-        self.taken.set(self.taken.get() + 1);
         let place = self.take_block();
         self.add(m, Head { place, extent: Extent::Block(level as u8), change: Change::Added }).await;
         place
@@ -221,11 +217,6 @@ impl DelayedRefs {
     /// How long the spinlock is held.
     pub fn time(&self) -> Time {
         self.time
-    }
-
-    /// Blocks taken since the last call.
-    pub fn take_count(&self) -> u64 {
-        self.taken.take()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::key::{Item, Key};
 use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
 use crate::filesystems::btrfs::tree::search::{Intent, Rules, TreeOps};
-use crate::filesystems::btrfs::tree::Tree;
+use crate::filesystems::btrfs::tree::{Dirty, Tree};
 use crate::filesystems::costs::Costs;
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Side};
@@ -119,6 +119,9 @@ impl Extents {
         let trees =
             SpaceTrees { extent: take(&self.extent), free_space: take(&self.free_space), csum: take(&self.csum) };
         let answer = change(&trees);
+        for tree in [&trees.extent, &trees.free_space, &trees.csum] {
+            tree.borrow_mut().was_written();
+        }
         self.extent.tree.swap(&trees.extent);
         self.free_space.tree.swap(&trees.free_space);
         self.csum.tree.swap(&trees.csum);
@@ -226,9 +229,8 @@ impl Extents {
     }
 
     /// The next transaction has begun.
-    pub fn next_transaction(&self) {
-        for root in [&self.extent, &self.free_space, &self.csum] {
-            root.tree.borrow_mut().transid += 1;
-        }
+    pub fn next_transaction(&self) -> Dirty {
+        let roots = [&self.extent, &self.free_space, &self.csum];
+        roots.into_iter().map(|root| root.tree.borrow_mut().end_transaction()).sum()
     }
 }

@@ -4,7 +4,8 @@
 use super::Handle;
 use crate::cost_table;
 use crate::filesystems::btrfs::mount::Btrfs;
-use crate::filesystems::btrfs::tree::key::NODE_SIZE;
+use crate::filesystems::btrfs::tree::Dirty;
+use crate::filesystems::btrfs::tree_writes::TreeWrites;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::{CommitFlush, CommitStart};
@@ -17,6 +18,7 @@ cost_table!(CommitCosts { block: ["commit_block"], unpin: ["unpin"] });
 /// Times of a commit, and how kernels differ in it.
 pub struct Commits {
     costs: CommitCosts,
+    writes: TreeWrites,
     start: CommitStart,
     flush: CommitFlush,
 }
@@ -24,7 +26,8 @@ pub struct Commits {
 impl Commits {
     pub(crate) fn new(costs: &Costs<'_>) -> Result<Self, String> {
         let rules = costs.rules();
-        Ok(Self { costs: CommitCosts::new(costs)?, start: rules.commit_start, flush: rules.commit_flush })
+        let writes = TreeWrites::new(costs)?;
+        Ok(Self { costs: CommitCosts::new(costs)?, writes, start: rules.commit_start, flush: rules.commit_flush })
     }
 }
 
@@ -81,9 +84,8 @@ impl Btrfs {
         self.run_delayed_items(m).await;
         self.extents.run_all_delayed_refs(m, mutex).await;
         m.lock(self.log.tree_log_mutex, Side::Write).await;
-        let blocks = self.extents.refs.take_count();
-        self.next_transaction(m);
-        self.write_transaction(m, blocks).await;
+        let dirty = self.next_transaction(m);
+        self.write_transaction(m, dirty).await;
         self.transaction.finish(m, mine, false);
         m.unlock(self.log.tree_log_mutex, Side::Write).await;
         let extents = self.extents.refs.space.borrow_mut().unpin();
@@ -92,17 +94,17 @@ impl Btrfs {
     }
 
     /// Nobody has a handle: what is changed from now on belongs to the next transaction.
-    fn next_transaction<M: Machine>(&self, m: &M) {
-        self.fs_root.tree.borrow_mut().transid += 1;
+    fn next_transaction<M: Machine>(&self, m: &M) -> Dirty {
+        let dirty = [self.fs_root.tree.borrow_mut().end_transaction(), self.extents.next_transaction()];
         self.log.forget();
-        self.extents.next_transaction();
         self.extents.refs.space.borrow_mut().begin_commit();
         self.transaction.unblock(m);
+        dirty.into_iter().sum()
     }
 
     /// `btrfs_write_and_wait_transaction` and `write_all_supers`.
-    async fn write_transaction<M: Machine>(&self, m: &M, blocks: u64) {
-        m.run(Account::System, self.commits.costs.block * blocks).await;
-        self.log.storage.commit(m, blocks * u64::from(NODE_SIZE), BLOCK).await;
+    async fn write_transaction<M: Machine>(&self, m: &M, dirty: Dirty) {
+        m.run(Account::System, self.commits.costs.block * dirty.blocks + self.commits.writes.check(dirty)).await;
+        self.log.storage.commit(m, self.commits.writes.bytes(dirty), BLOCK).await;
     }
 }

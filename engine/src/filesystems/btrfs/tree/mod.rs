@@ -78,6 +78,23 @@ pub struct Tree {
     pub counts: Counts,
     /// Where each block lies on disk.
     places: Vec<u64>,
+    /// What the running transaction has copied and added; some may be gone or twice there.
+    dirty: Vec<BlockId>,
+}
+
+/// What is to be written (`btrfs_write_marked_extents`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dirty {
+    /// Blocks.
+    pub blocks: u64,
+    /// Items of their leaves.
+    pub items: u64,
+}
+
+impl std::iter::Sum for Dirty {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self { blocks: sum.blocks + one.blocks, items: sum.items + one.items })
+    }
 }
 
 impl Default for Tree {
@@ -89,8 +106,8 @@ impl Default for Tree {
 impl Tree {
     /// An empty tree: one empty leaf.
     pub fn new() -> Self {
-        let (blocks, places, free) = Default::default();
-        let mut tree = Self { blocks, free, root: 0, transid: 1, counts: Counts::default(), places };
+        let (blocks, places, free, dirty) = Default::default();
+        let mut tree = Self { blocks, free, root: 0, transid: 1, counts: Counts::default(), places, dirty };
         tree.root = tree.allocate(0, 0);
         tree
     }
@@ -240,6 +257,7 @@ impl Tree {
     pub fn cow(&mut self, block: BlockId, place: u64) -> u64 {
         self.change(block).generation = self.transid;
         self.counts.copied += 1;
+        self.dirty.push(block);
         std::mem::replace(&mut self.places[block as usize], place)
     }
 
@@ -251,11 +269,37 @@ impl Tree {
         if let Some(id) = self.free[level].pop() {
             self.blocks[id as usize] = Arc::new(block);
             self.places[id as usize] = place;
+            self.dirty.push(id);
             return id;
         }
         self.blocks.push(Arc::new(block));
         self.places.push(place);
-        (self.blocks.len() - 1) as BlockId
+        let id = (self.blocks.len() - 1) as BlockId;
+        self.dirty.push(id);
+        id
+    }
+
+    /// The running transaction is over: what it is to write. Blocks that were given back are not written.
+    pub fn end_transaction(&mut self) -> Dirty {
+        let mut blocks = std::mem::take(&mut self.dirty);
+        blocks.sort_unstable();
+        blocks.dedup();
+        let written = blocks.iter().filter_map(|&block| {
+            let block = &self.blocks[block as usize];
+            match &block.content {
+                _ if block.generation != self.transid => None,
+                Content::Leaf { items, .. } => Some(Dirty { blocks: 1, items: items.len() as u64 }),
+                Content::Node(pointers) => (!pointers.is_empty()).then_some(Dirty { blocks: 1, items: 0 }),
+            }
+        });
+        let written = written.sum();
+        self.transid += 1;
+        written
+    }
+
+    /// What was changed so far is on disk already.
+    pub fn was_written(&mut self) {
+        self.dirty = Vec::new();
     }
 
     /// Gives a block back (`btrfs_free_tree_block`).
@@ -272,6 +316,7 @@ impl Tree {
         for block in blocks {
             self.release(block);
         }
+        self.dirty.clear();
         self.root = self.allocate(0, place);
     }
 
