@@ -53,6 +53,34 @@ def test_a_log_write_takes_all_with_it_who_came_meanwhile(tmp_path: Path) -> Non
     assert many.throughput_per_s > 6 * alone.throughput_per_s
 
 
+ROUND = "order: in-turn, files: 30, file_size: 4 KiB, operations: [{op: overwrite}, {op: fsync, on: written}]"
+
+
+@pytest.mark.parametrize(("checks", "least", "most"), [("false", -3000, 3000), ("true", 8000, 22_000)])
+def test_a_leaf_is_checked_item_by_item_before_the_log_is_written(
+    tmp_path: Path, checks: str, least: float, most: float
+) -> None:
+    """The log has three items of each file, besides checksums of each write; 87 more take 15 us."""
+    one, many = (
+        run(
+            tmp_path,
+            f"kind: mix, tasks: 1, {ROUND.replace('30', files)}",
+            rules=f"btrfs.checks_written: {checks}",
+        )
+        for files in ("1", "30")
+    )
+    assert least < 1e9 / many.throughput_per_s - 1e9 / one.throughput_per_s < most
+
+
+def test_metadata_are_written_twice_with_dup(tmp_path: Path) -> None:
+    """Two blocks of 16 KiB an fsync, each once or twice, on a pipe of 1 GB/s."""
+    once, twice = (
+        run(tmp_path, f"kind: mix, tasks: 1, {ROUND}", rules=f"btrfs.metadata_profile: {profile}")
+        for profile in ("single", "dup")
+    )
+    assert 15_000 < 1e9 / twice.throughput_per_s - 1e9 / once.throughput_per_s < 60_000
+
+
 def test_checksums_are_deleted_under_a_lock_of_their_range_before_5_9(tmp_path: Path) -> None:
     """It is taken and given back around a deletion and an insertion."""
     replaced = run(tmp_path, f"{WRITTEN}, tasks: 4", rules="btrfs.log_csums: replace")

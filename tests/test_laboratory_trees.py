@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from laboratory import blocks, trees
 from laboratory.counted import Row
+from laboratory.loops import Loop
 from laboratory.packages import Apt
 from laboratory.results import Result
 
@@ -17,6 +18,7 @@ TEXT, TASK = 0xFFFFFFFF81000000, 0xFFFFC90000004000
 NAMES = (
     "__x64_sys_openat", "btrfs_read_lock_root_node", "down_read", "up_read", "btrfs_lock_root_node", "down_write",
     "btrfs_bin_search", "btrfs_get_token_32", "setup_items_for_insert.isra.0", "btrfs_delayed_update_inode",
+    "btrfs_write_marked_extents", "btrfs_check_leaf", "btrfs_comp_cpu_keys", "submit_bio",
 )  # fmt: skip
 KALLSYMS = "".join(f"{TEXT + 0x100 * nth:x} T {name}\n" for nth, name in enumerate(NAMES))
 
@@ -51,6 +53,20 @@ def test_the_root_is_held_and_traded_from_entry_to_entry() -> None:
 def test_an_item_that_is_shifted_takes_what_an_insertion_grows_by_it() -> None:
     found = trees.counted([row(("__x64_sys_openat", 0, 5), *insertion(2), *insertion(25), *insertion(50))])
     assert found["shift_item"] == [150, 150]
+
+
+def written(items: int) -> list[tuple[str, int, int]]:
+    """A leaf is checked, and both copies are submitted; it goes back to its caller."""
+    goes_on = ("down_read", 1, 0)
+    checked = [("btrfs_check_leaf", 2, 0), *[("btrfs_comp_cpu_keys", 3, 800)] * items, goes_on]
+    submitted = [("submit_bio", 2, 1500), goes_on] * 2
+    return [("btrfs_write_marked_extents", 1, 20_000), *checked, *submitted, ("__x64_sys_openat", 0, 1)]
+
+
+def test_a_block_of_the_log_takes_what_is_left_without_the_check_of_its_items() -> None:
+    found = trees.synced(Loop(row(*written(1), *written(40)).log))
+    assert found["check_item"] == [800]
+    assert found["wfsync.write_block"] == found["commit_block"] == [20_000, 20_000]
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="Debian only")

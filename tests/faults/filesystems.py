@@ -143,6 +143,18 @@ XFS = [
 
 BTRFS = [
     Fault(
+        "btrfs log: leaves are not checked before they are written",
+        B + "block_io.rs",
+        "if self.checks_written {",
+        "if self.checks_written && !FAULT {",
+    ),
+    Fault(
+        "btrfs: metadata are written once",
+        B + "block_io.rs",
+        "for _ in 0..self.copies {",
+        "for _ in 0..if FAULT { 1 } else { self.copies } {",
+    ),
+    Fault(
         "btrfs rename: takes the old name out of the log in all kernels",
         B + "operations/names.rs",
         "if self.fsync.rename_unlogs {",

@@ -56,7 +56,9 @@ def synced(loop: Loop) -> Values:
         each = {name: _inside(loop, (begin, end), task, name) for name in ("btrfs_check_leaf", "submit_bio")}
         keys = len(loop.inside(begin, end, task, "btrfs_comp_cpu_keys"))
         if len(each["btrfs_check_leaf"]) == 1:
-            blocks.append(loop.took(task, begin, end) - sum(each["btrfs_check_leaf"]) - sum(each["submit_bio"]))
+            blocks.append(
+                loop.took(task, begin, end) - sum(each["btrfs_check_leaf"]) - sum(each["submit_bio"])
+            )
             if keys >= _MANY:
                 checks.append(round(each["btrfs_check_leaf"][0] / keys))
     return {"check_item": checks, "wfsync.write_block": blocks, "commit_block": blocks}

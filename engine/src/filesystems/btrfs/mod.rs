@@ -8,6 +8,7 @@
 //! roots, chunks and devices; writeback without fsync.
 
 mod audit;
+mod block_io;
 mod data;
 mod entries;
 mod grown;
@@ -22,4 +23,3 @@ pub mod space;
 pub mod subvolume;
 pub mod transaction;
 pub mod tree;
-mod tree_writes;

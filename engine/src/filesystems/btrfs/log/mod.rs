@@ -16,11 +16,11 @@ mod parents;
 mod writeback;
 mod xattrs;
 
+use super::block_io::TreeBlocks;
 use super::root::{Root, Space};
 use super::tree::items;
 use super::tree::search::Rules;
 use super::tree::Tree;
-use super::tree_writes::TreeWrites;
 use crate::cost_table;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
@@ -71,7 +71,7 @@ pub struct LogTree {
     roots_mutex: LockId,
     mutex_design: TreeLogMutex,
     costs: LogCosts,
-    writes: TreeWrites,
+    pub(super) blocks: TreeBlocks,
     /// There is a log tree since the last commit of a transaction.
     exists: Cell<bool>,
     /// `log_writers` and `log_batch`.
@@ -111,7 +111,7 @@ impl LogTree {
             mutex_design: costs.rules().tree_log_mutex,
             storage: device,
             costs: LogCosts::new(costs)?,
-            writes: TreeWrites::new(costs)?,
+            blocks: TreeBlocks::new(costs)?,
             exists: Cell::new(false),
             counters: m.new_line(1),
             writers: Cell::new(0),
@@ -261,8 +261,8 @@ impl LogTree {
     /// Returns what their end completes.
     async fn submit<M: Machine>(&self, m: &M, root: &Root) -> Vec<LockId> {
         let dirty = root.tree.borrow_mut().end_transaction();
-        m.run(Account::System, self.costs.write_block * dirty.blocks + self.writes.check(dirty)).await;
-        self.writes.submit(m, &self.storage, dirty).await
+        m.run(Account::System, self.costs.write_block * dirty.blocks + self.blocks.check(dirty)).await;
+        self.blocks.submit(m, &self.storage, dirty).await
     }
 
     /// Writes the log's place into the tree of log roots, and waits for both trees' blocks.

@@ -1,6 +1,7 @@
 //! A walk through directories whose files are not in memory: `getdents` and, for each name, a `stat` that searches its entry
 //! (`btrfs_lookup`) and its inode (`btrfs_read_locked_inode`). A leaf is read from the device, without a lock, by the first search that
-//! comes to it (`read_block_for_search`); nodes are in memory.
+//! comes to it (`read_block_for_search`), and its items are checked (`btrfs_validate_extent_buffer`), here by the reader and not by a
+//! worker; nodes are in memory.
 
 use super::super::mount::Btrfs;
 use super::super::tree::items;
@@ -42,9 +43,14 @@ impl Btrfs {
     }
 
     async fn search_cold<M: Machine>(&self, m: &M, dir: DirId, key: Key, time: Time) {
-        let place = self.fs_root.tree.borrow().place_of_leaf(key);
+        let (place, items) = {
+            let tree = self.fs_root.tree.borrow();
+            let leaf = tree.leaf_of(key);
+            (tree.place(leaf), tree.len(leaf))
+        };
         if self.walked.0.borrow_mut().entry(dir).or_default().insert(place) {
             self.log.storage.read(m, NODE_SIZE).await;
+            m.run(Account::System, self.log.blocks.check_read(items)).await;
         }
         self.read_item(m, key, time).await;
     }

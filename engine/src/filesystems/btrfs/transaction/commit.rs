@@ -3,9 +3,9 @@
 
 use super::Handle;
 use crate::cost_table;
+use crate::filesystems::btrfs::block_io::TreeBlocks;
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::btrfs::tree::Dirty;
-use crate::filesystems::btrfs::tree_writes::TreeWrites;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::{CommitFlush, CommitStart};
@@ -18,7 +18,7 @@ cost_table!(CommitCosts { block: ["commit_block"], unpin: ["unpin"] });
 /// Times of a commit, and how kernels differ in it.
 pub struct Commits {
     costs: CommitCosts,
-    writes: TreeWrites,
+    blocks: TreeBlocks,
     start: CommitStart,
     flush: CommitFlush,
 }
@@ -26,8 +26,8 @@ pub struct Commits {
 impl Commits {
     pub(crate) fn new(costs: &Costs<'_>) -> Result<Self, String> {
         let rules = costs.rules();
-        let writes = TreeWrites::new(costs)?;
-        Ok(Self { costs: CommitCosts::new(costs)?, writes, start: rules.commit_start, flush: rules.commit_flush })
+        let blocks = TreeBlocks::new(costs)?;
+        Ok(Self { costs: CommitCosts::new(costs)?, blocks, start: rules.commit_start, flush: rules.commit_flush })
     }
 }
 
@@ -104,7 +104,7 @@ impl Btrfs {
 
     /// `btrfs_write_and_wait_transaction` and `write_all_supers`.
     async fn write_transaction<M: Machine>(&self, m: &M, dirty: Dirty) {
-        m.run(Account::System, self.commits.costs.block * dirty.blocks + self.commits.writes.check(dirty)).await;
-        self.log.storage.commit(m, self.commits.writes.bytes(dirty), BLOCK).await;
+        m.run(Account::System, self.commits.costs.block * dirty.blocks + self.commits.blocks.check(dirty)).await;
+        self.log.storage.commit(m, self.commits.blocks.bytes(dirty), BLOCK).await;
     }
 }

@@ -39,14 +39,19 @@ impl Tree {
     /// Loads the leaves in which keys belong, so that insertions find them in a cache. They lie anywhere in memory, which
     /// gives many at a time as long as none of the loads needs another.
     pub fn load_leaves(&self, keys: impl Iterator<Item = Key>) {
-        let leaves: Vec<_> = keys.map(|key| self.leaf_of(key)).collect();
+        let leaves: Vec<_> = keys.map(|key| self.leaf_between(key)).collect();
         let items: Vec<_> = leaves.iter().map(|&(leaf, key, ends)| (self.items(leaf), key, ends)).collect();
         let guessed = items.iter().filter_map(|(there, key, ends)| there.get(guess(there.len(), *key, (*ends)?)));
         black_box(guessed.fold(0, |sum, item| sum ^ item.size));
     }
 
-    /// The leaf in which a key belongs, with the key and those it lies between.
-    fn leaf_of(&self, key: Key) -> (BlockId, Key, Option<Between>) {
+    /// The leaf in which a key is or belongs.
+    pub fn leaf_of(&self, key: Key) -> BlockId {
+        self.leaf_between(key).0
+    }
+
+    /// The same, with the key and those it lies between.
+    fn leaf_between(&self, key: Key) -> (BlockId, Key, Option<Between>) {
         let (mut block, mut ends) = (self.root(), None);
         for _ in 0..self.level(self.root()) {
             let pointers = self.pointers(block);
@@ -129,10 +134,10 @@ mod tests {
         let tree = tree.borrow();
         assert_eq!(tree.level(tree.root()), 1);
         for item in &items {
-            assert!(tree.items(tree.leaf_of(item.key).0).contains(item));
+            assert!(tree.items(tree.leaf_of(item.key)).contains(item));
         }
         assert_eq!(
-            Some(tree.leaf_of(inode(5).key).0),
+            Some(tree.leaf_of(inode(5).key)),
             tree.child(tree.root(), 0),
             "what is before all belongs in the first"
         );

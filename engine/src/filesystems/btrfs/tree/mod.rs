@@ -200,17 +200,6 @@ impl Tree {
         }
     }
 
-    /// Where the leaf lies in which a key is or belongs.
-    pub fn place_of_leaf(&self, key: Key) -> u64 {
-        let mut block = self.root();
-        while self.level(block) > 0 {
-            let (found, slot) = self.search_block(block, key, 0);
-            let slot = if found { slot } else { slot.saturating_sub(1) };
-            block = self.child(block, slot).expect("a node has children");
-        }
-        self.place(block)
-    }
-
     /// `btrfs_search_forward`: the first key of the object and kind of a key, from it on, in a leaf that the running transaction changed.
     pub fn first_changed(&self, from: Key) -> Option<Key> {
         let mut key = from;
@@ -341,4 +330,37 @@ impl Tree {
 fn search<T>(entries: &[T], key: Key, low: usize, key_of: impl Fn(&T) -> Key) -> (bool, usize) {
     let slot = low + entries[low..].partition_point(|entry| key_of(entry) < key);
     (entries.get(slot).is_some_and(|entry| key_of(entry) == key), slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::key::ItemKind;
+    use super::*;
+
+    fn item(id: u64) -> Item {
+        Item::new(Key::new(id, ItemKind::InodeItem, 0), 160)
+    }
+
+    #[test]
+    fn a_transaction_writes_what_it_changed_once_and_not_what_it_gave_back() {
+        let mut tree = Tree::new();
+        tree.insert_items(tree.root(), 0, &[item(1), item(2)]);
+        assert_eq!(tree.end_transaction(), Dirty { blocks: 1, items: 2 });
+        assert_eq!(tree.end_transaction(), Dirty::default(), "nothing was changed");
+        tree.cow(tree.root(), 0);
+        tree.insert_items(tree.root(), 2, &[item(3)]);
+        let given_back = tree.allocate(0, 0);
+        tree.insert_items(given_back, 0, &[item(4)]);
+        tree.release(given_back);
+        let again = tree.allocate(1, 0);
+        tree.release(again);
+        assert_eq!(tree.end_transaction(), Dirty { blocks: 1, items: 3 });
+    }
+
+    #[test]
+    fn what_was_there_before_the_run_is_not_written() {
+        let mut tree = Tree::new();
+        tree.was_written();
+        assert_eq!(tree.end_transaction(), Dirty::default());
+    }
 }

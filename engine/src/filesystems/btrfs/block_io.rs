@@ -1,4 +1,4 @@
-//! Tree blocks on their way to the device: leaves are checked, and blocks are written once or twice (`btree_csum_one_bio`,
+//! Tree blocks on their way to the device and back: leaves are checked, and blocks are written once or twice (`btree_csum_one_bio`,
 //! `btrfs_map_block`).
 
 use super::tree::key::NODE_SIZE;
@@ -12,25 +12,36 @@ use crate::waist::{LockId, Time};
 
 cost_table!(CheckCosts { item: ["check_item"] });
 
-/// How tree blocks are written.
+/// How tree blocks are written and read.
 #[derive(Clone, Copy)]
-pub struct TreeWrites {
+pub struct TreeBlocks {
     check_item: Time,
+    checks_written: bool,
     copies: u64,
 }
 
-impl TreeWrites {
+impl TreeBlocks {
     pub(super) fn new(costs: &Costs<'_>) -> Result<Self, String> {
         let rules = costs.rules();
         Ok(Self {
-            check_item: if rules.checks_written { CheckCosts::new(costs)?.item } else { 0 },
+            check_item: CheckCosts::new(costs)?.item,
+            checks_written: rules.checks_written,
             copies: if rules.metadata_profile == MetadataProfile::Dup { 2 } else { 1 },
         })
     }
 
     /// How long the items of leaves are checked before they are written (`btrfs_check_leaf`). Nodes, which are few, are not.
     pub(super) fn check(&self, dirty: Dirty) -> Time {
-        self.check_item * dirty.items
+        if self.checks_written {
+            self.check_item * dirty.items
+        } else {
+            0
+        }
+    }
+
+    /// How long a leaf with so many items is checked that was read.
+    pub(super) fn check_read(&self, items: usize) -> Time {
+        self.check_item * items as Time
     }
 
     /// Bytes that are written, in all copies.
