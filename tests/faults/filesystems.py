@@ -143,6 +143,12 @@ XFS = [
 
 BTRFS = [
     Fault(
+        "btrfs: an item gets longer or shorter without a move of those behind it",
+        B + "tree/change.rs",
+        "let moved = self.tree().len(leaf) - slot;",
+        "let moved = if FAULT { 0 } else { self.tree().len(leaf) - slot };",
+    ),
+    Fault(
         "btrfs log: leaves are not checked before they are written",
         B + "block_io.rs",
         "if self.checks_written {",

@@ -26,8 +26,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         let before = path.slots[0].checked_sub(1).map(|slot| self.tree().items(path.leaf())[slot]);
         if let Some(together) = before.and_then(|before| joined(&before, &item)) {
             path.slots[0] -= 1;
-            self.tree.borrow_mut().resize_item(path.leaf(), path.slots[0], together);
-            self.locks.change(path.leaf());
+            self.resize_item(path.leaf(), path.slots[0], together).await;
         } else if !found {
             self.put_items(&mut path, &[item]).await;
         }

@@ -4,6 +4,7 @@ use super::key::{Item, Key};
 use super::locks::{TreeLocks, Work};
 use super::path::Path;
 use super::search::{Intent, TreeOps};
+use super::BlockId;
 
 impl<L: TreeLocks> TreeOps<'_, L> {
     /// `btrfs_insert_empty_items`: inserts items that follow each other into one leaf. The path holds the leaf; nothing is
@@ -30,6 +31,14 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         self.locks.work(Work::Shift(path.leaf(), behind)).await;
     }
 
+    /// `btrfs_extend_item` and `btrfs_truncate_item`: the data of the item and of all behind it move within the leaf.
+    pub(crate) async fn resize_item(&self, leaf: BlockId, slot: usize, size: u32) {
+        self.tree.borrow_mut().resize_item(leaf, slot, size);
+        self.locks.change(leaf);
+        let moved = self.tree().len(leaf) - slot;
+        self.locks.work(Work::Shift(leaf, moved)).await;
+    }
+
     /// `insert_with_overflow`: inserts an item, or if its key is there makes that item larger by its data.
     pub async fn insert_or_extend(&self, item: Item) -> Path {
         let (mut path, inserted) = self.insert_items(&[item]).await;
@@ -37,7 +46,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             self.unlock_up_safe(&mut path, 1).await;
             let (leaf, slot) = (path.leaf(), path.slots[0]);
             let size = u32::from(self.tree().items(leaf)[slot].size) + u32::from(item.size);
-            self.tree.borrow_mut().resize_item(leaf, slot, size);
+            self.resize_item(leaf, slot, size).await;
         }
         path
     }
@@ -50,7 +59,9 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         if found {
             let before = self.tree().items(leaf)[slot].size;
             if extent.size <= before || self.tree().free_space(leaf) >= u32::from(extent.size - before) {
-                self.tree.borrow_mut().resize_item(leaf, slot, u32::from(extent.size));
+                if extent.size != before {
+                    self.resize_item(leaf, slot, u32::from(extent.size)).await;
+                }
                 self.locks.change(leaf);
                 return path;
             }
@@ -87,7 +98,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         if size == item.size {
             self.del_items(path, 1).await;
         } else {
-            self.tree.borrow_mut().resize_item(path.leaf(), path.slots[0], u32::from(size - item.size));
+            self.resize_item(path.leaf(), path.slots[0], u32::from(size - item.size)).await;
         }
     }
 }
