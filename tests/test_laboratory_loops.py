@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from laboratory import blocks, loops
+from laboratory import blocks, loops, trees
 from laboratory.counted import Row
 from laboratory.results import Result
 
@@ -16,6 +16,7 @@ NAMES = (
     "_raw_spin_trylock", "_raw_spin_unlock", "ext4_free_blocks", "ext4_truncate",
     "__x64_sys_openat", "__x64_sys_getdents64", "__x64_sys_close",
     "xfs_dir_lookup_args", "xfs_dir_createname_args", "xfs_dir_removename_args", "__xfs_trans_commit",
+    "__x64_sys_fsync", "schedule",
 )  # fmt: skip
 KALLSYMS = "".join(f"{TEXT + 0x100 * nth:x} T {name}\n" for nth, name in enumerate(NAMES))
 
@@ -53,6 +54,12 @@ def test_a_call_is_cut_where_the_directory_is_locked_and_unlocked() -> None:
         "ext4.call.rename_under_i_rwsem": [407],
         "ext4.call.rename_after_i_rwsem": [7],
     }
+
+
+def test_an_fsync_ends_with_what_it_executes_after_its_last_wait() -> None:
+    waits = [("schedule", 2, 900), ("", 1, 30)] * 2
+    fsync = rows("sync", ("entry_SYSCALL_64", 0, 5), ("__x64_sys_fsync", 1, 40), *waits, ("", 1, 7))
+    assert trees.synced(loops.loops(fsync)["sync"])["wfsync.exit"] == [37]
 
 
 def test_a_call_without_a_lock_is_whole() -> None:

@@ -31,6 +31,7 @@ _SYNCED = (
 SYNCED_SOURCES = {
     "check_item": f"{_SYNCED}: btrfs_check_leaf, by the keys that it compares",
     "wfsync.write_block": f"{_SYNCED}: btrfs_write_marked_extents of one block, less btrfs_check_leaf and submit_bio",
+    "wfsync.exit": f"{_SYNCED}: from where schedule returns the last time to user code",
     "commit_block": f"{_SYNCED}: as wfsync.write_block, a commit writes its blocks by the same function",
 }
 _MANY = 20
@@ -61,7 +62,20 @@ def synced(loop: Loop) -> Values:
             )
             if keys >= _MANY:
                 checks.append(round(each["btrfs_check_leaf"][0] / keys))
-    return {"check_item": checks, "wfsync.write_block": blocks, "commit_block": blocks}
+    return {
+        "check_item": checks,
+        "wfsync.write_block": blocks,
+        "commit_block": blocks,
+        "wfsync.exit": list(_exits(loop)),
+    }
+
+
+def _exits(loop: Loop) -> Iterator[int]:
+    """What each fsync executes after its last wait."""
+    for call in loop.calls():
+        waits = loop.inside(call.begin, call.end, call.task, "schedule") if call.name == "fsync" else []
+        if waits:
+            yield loop.took(call.task, loop.log.returns(waits[-1]), call.end)
 
 
 def _inside(loop: Loop, span: tuple[int, int], task: int, name: str) -> list[int]:

@@ -51,22 +51,14 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         path
     }
 
-    /// `__btrfs_drop_extents` with `replace_extent`: an extent in the place of what its range had before. A search for deletion
-    /// finds the place; a second one, to insert, is needed only if the leaf has no room.
+    /// `btrfs_drop_extents` with `replace_extent`: what its range had before goes, and the extent comes, if the leaf is still there and
+    /// has room without another search.
     pub async fn replace_extent(&self, extent: Item) -> Path {
         let (mut path, found) = self.search_slot(extent.key, Intent::Delete).await;
-        let (leaf, slot) = (path.leaf(), path.slots[0]);
         if found {
-            let before = self.tree().items(leaf)[slot].size;
-            if extent.size <= before || self.tree().free_space(leaf) >= u32::from(extent.size - before) {
-                if extent.size != before {
-                    self.resize_item(leaf, slot, u32::from(extent.size)).await;
-                }
-                self.locks.change(leaf);
-                return path;
-            }
             self.del_items(&mut path, 1).await;
-        } else if self.tree().free_space(leaf) >= extent.bytes() {
+        }
+        if path.locks[0].is_some() && self.tree().free_space(path.leaf()) >= extent.bytes() {
             self.put_items(&mut path, &[extent]).await;
             return path;
         }
