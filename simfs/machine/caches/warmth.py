@@ -208,7 +208,7 @@ class Warmth:
         if (bodies := self._bodies.get(site)) is not None:
             cost = self._fetch_bodies(at, bodies) if at.core.gone_of(site) or at.front.gone_of(site) else 0
             counted = Fetching(cost, self._took.get(site, 0))
-        task.missing = Missing(site, *(cache.enter(site) for cache in at), counted)
+        task.missing = Missing(site, at.core.enter(site), at.llc.enter(site), at.front.enter(site), counted)
 
     def _fetch_bodies(self, at: At, bodies: Iterable[tuple[int, list[str]]]) -> Time:
         """What it costs a call to bring in the bodies that it misses."""
