@@ -211,6 +211,8 @@ class _Machine(Protocol):
         """End the exception."""
     def use_memory(self, task: int, count: int, /) -> None:
         """Let a task use bytes of its own memory in user mode, which drive others out of the caches."""
+    def use_code(self, task: int, count: int, /) -> None:
+        """Let a task run bytes of its own code in user mode, which drive others out of caches and front end."""
     def use_data(self, task: int, count: int, /) -> None:
         """Let a task's call use bytes of data that are as warm in the caches as its code."""
     def begin(self, task: int, /) -> None:
@@ -498,6 +500,12 @@ class Task(Machine):
     @staticmethod
     def use_memory(bytes: int) -> Step:
         """Use so many bytes of memory in user mode, which drive the kernel's out of the caches (`machine.caches`).
+
+        Raises `ValueError` for more than 2^40.
+        """
+    @staticmethod
+    def use_code(bytes: int) -> Step:
+        """Run so many bytes of code in user mode: memory, whose branches drive others out of the core's front end, too.
 
         Raises `ValueError` for more than 2^40.
         """

@@ -273,6 +273,7 @@ def test_the_laboratorys_compile_does_the_same_at_the_same_places() -> None:
         "as.kernel_share",
         "cpu_cv",
         "footprint_bytes",
+        "code_bytes",
         "proc_entries",
     }
 

@@ -34,7 +34,7 @@ MACHINES = pytest.mark.parametrize("trace", [_engine.trace, machine.trace], ids=
 
 Program = Generator[Step, Any, None]
 Act = tuple[str, float]
-"""A call by its site and time (ns), or `use` and bytes."""
+"""A call by its site and time (ns), or `use` or `code` and bytes."""
 
 
 def spec(cpus: int = 1, tasks: int = 1, **machine_changes: object) -> Spec:
@@ -45,8 +45,8 @@ def spec(cpus: int = 1, tasks: int = 1, **machine_changes: object) -> Spec:
 
 def act(task: Task, acts: Sequence[Act]) -> Program:
     for what, amount in acts:
-        if what == "use":
-            yield task.use_memory(int(amount))
+        if what in {"use", "code"}:
+            yield (task.use_memory if what == "use" else task.use_code)(int(amount))
             yield task.run(1)
         else:
             yield task.begin()
@@ -180,6 +180,42 @@ def test_a_counted_call_on_another_core_finds_its_lines_in_the_cache_that_both_s
     assert (cold, again) == (2000 + 500 * NEAR / OVERLAP, 2000)
 
 
+KNOWN, STALL = 7.0, 3.0
+FRONT_END = {"front_end_bytes": MIB / 4, "front_end_ns": KNOWN, "front_end_stall_ns": STALL}
+
+
+@MACHINES
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        (("use", 3 * MIB / 8), 0),
+        (("code", MIB / 8), 0),
+        (("code", MIB / 4), KNOWN / 2),
+        (("code", 3 * MIB / 8), KNOWN),
+        (("use", 2 * MIB), NEAR / OVERLAP),
+        (("code", 2 * MIB), NEAR / OVERLAP + KNOWN + STALL),
+        (("code", 32 * MIB), FAR / OVERLAP + KNOWN + STALL),
+    ],
+)
+def test_code_drives_a_calls_branches_out_of_the_front_end_and_data_do_not(
+    trace: Callable[..., Any], before: Act, line: float
+) -> None:
+    """Of 800 lines, be they counted (`x`) or not."""
+    caches = CACHES | FRONT_END | {"bodies": BODIES}
+    warm: list[Act] = [("a", 4000), ("x", 4000), ("a", 4000), ("x", 4000)]
+    assert played(trace, [*warm, before, ("x", 4000)], caches=caches)[4] == 4000 + 800 * line
+    uncounted = played(trace, [("a", 4000), ("a", 4000), before, ("a", 4000)], caches=CACHES | FRONT_END)[2]
+    assert uncounted == pytest.approx(4000 + 800 * line, rel=1e-3)
+
+
+@MACHINES
+def test_a_call_brings_its_branches_in_for_others(trace: Callable[..., Any]) -> None:
+    """`x` has brought in 300 of the 500 lines of `y`."""
+    acts = [("x", 4000), ("y", 2000), ("code", 3 * MIB / 8), ("x", 4000), ("y", 2000), ("y", 2000)]
+    took = played(trace, acts, caches=CACHES | FRONT_END | {"bodies": BODIES})[2:]
+    assert took == [4000 + 800 * KNOWN, 2000 + 200 * KNOWN, 2000]
+
+
 class Listed:
     """The same from a list of all that was used: no counters, no marks."""
 
@@ -245,7 +281,7 @@ def test_a_machine_whose_code_has_no_lines_is_one_without_caches() -> None:
 def test_both_machines_agree_on_cold_filesystems(variant: str) -> None:
     cold = scenario_spec("guest-cold", variant, "sweep={}", warmup_ns=0, duration_ns=3e5)
     cold["workload"] |= {"tasks": 3, "pin_to_cpu": None}
-    cold["workload"]["params"] |= {"footprint_bytes": 48 * MIB}
+    cold["workload"]["params"] |= {"footprint_bytes": 48 * MIB, "code_bytes": MIB / 3}
     assert assert_same(cold) > 100
 
 
@@ -253,6 +289,9 @@ def test_both_machines_agree_on_cold_filesystems(variant: str) -> None:
     ("change", "message"),
     [
         ({"core_bytes": 0}, "machine.caches.core_bytes: must be between 64 and 2^40"),
+        ({"front_end_bytes": -1}, "machine.caches.front_end_bytes: must be between 0 and 2^40"),
+        ({"front_end_ns": -1}, "machine.caches.front_end_ns: must be between 0 and 10,000"),
+        ({"front_end_stall_ns": 1e5}, "machine.caches.front_end_stall_ns: must be between 0 and 10,000"),
         ({"code_lines": -1}, "machine.caches.code_lines: must be between 0 and 10,000"),
         (
             {"bodies": [{"calls": [], "lines": -1}]},
@@ -266,5 +305,6 @@ def test_caches_that_cannot_be_are_refused(change: dict[str, float], message: st
 
 
 def test_a_program_cannot_use_more_memory_than_there_is() -> None:
-    with pytest.raises(ValueError, match="at most 1099511627776 bytes"):
-        Task.use_memory(2**41)
+    for step in (Task.use_memory, Task.use_code):
+        with pytest.raises(ValueError, match="at most 1099511627776 bytes"):
+            step(2**41)

@@ -240,6 +240,9 @@ class TinyMachine:
     def use_memory(self, task: int, count: int) -> None:
         self.calls["use_memory"] += 1
 
+    def use_code(self, task: int, count: int) -> None:
+        self.calls["use_code"] += 1
+
     def new_block(self, first: int, lines: int, ago: int | None) -> int:
         self.calls["new_block"] += 1
         return self.calls["new_block"]

@@ -240,6 +240,11 @@ class Waist:
         if (warmth := self.machine.warmth) is not None:
             warmth.use_memory(self._task(task), count)
 
+    def use_code(self, task: int, count: int) -> None:
+        """A task runs code of its own in user mode."""
+        if (warmth := self.machine.warmth) is not None:
+            warmth.use_code(self._task(task), count)
+
     def use_data(self, task: int, count: int) -> None:
         """A task's call uses data that are as warm as its code."""
         if (warmth := self.machine.warmth) is not None:

@@ -72,6 +72,16 @@ class CachesUse(Section):
         default=None,
         description="Lines that the first microsecond of kernel code touches; 0: it is always in the caches.",
     )
+    front_end: Size | None = Field(
+        default=None, description="Code whose branches a core's front end knows; 0: it forgets nothing."
+    )
+    front_end_latency: Duration | None = Field(
+        default=None,
+        description="What a line of a call takes more whose branches the front end does not know.",
+    )
+    front_end_stall: Duration | None = Field(
+        default=None, description="The same besides, if such a line comes from beyond the core's own cache."
+    )
 
 
 class MachineUse(Section):

@@ -102,6 +102,9 @@ class Caches(Section):
     the latter and from memory, and `memory_bandwidth` what one core reads from memory in order. `code_lines` is how
     many lines the first microsecond of kernel code touches, by the time of the machine on which the steps were traced;
     the first n microseconds touch root of n times as many.
+
+    `front_end` is the code whose branches a core's front end knows. A line of a call whose branches it does not know
+    takes `front_end_latency` more, and `front_end_stall` besides if it comes from beyond the core's own cache.
     """
 
     core: Bytes
@@ -110,18 +113,25 @@ class Caches(Section):
     memory_latency: Time
     memory_bandwidth: BytesPerSecond
     code_lines: Lines
+    front_end: Bytes | None = None
+    front_end_latency: Time | None = None
+    front_end_stall: Time | None = None
 
     @property
     def quantities(self) -> dict[str, Quantity]:
         """All of them, as a RunSpec names them in `machine.caches`."""
-        return {
+        found = {
             "core_bytes": self.core,
             "llc_bytes": self.llc,
             "llc_ns": self.llc_latency,
             "memory_ns": self.memory_latency,
             "memory_bandwidth": self.memory_bandwidth,
             "code_lines": self.code_lines,
+            "front_end_bytes": self.front_end,
+            "front_end_ns": self.front_end_latency,
+            "front_end_stall_ns": self.front_end_stall,
         }
+        return {name: quantity for name, quantity in found.items() if quantity is not None}
 
 
 class IdleState(Section):

@@ -58,6 +58,9 @@ _CACHES = {
     "memory_latency": "memory_ns",
     "memory_bandwidth": "memory_bandwidth",
     "code_lines": "code_lines",
+    "front_end": "front_end_bytes",
+    "front_end_latency": "front_end_ns",
+    "front_end_stall": "front_end_stall_ns",
 }
 
 _SHARES = ("cpus_per_core", "cpus_per_llc", "cpus_per_socket")

@@ -37,6 +37,13 @@ MACHINE = [
         "if FAULT || !topology.has_siblings() {",
     ),
     Fault(
+        "warmth: data drive branches out of the front end",
+        M + "caches/warmth.rs",
+        "        core.used += bytes;\n        llc.used += bytes;\n    }",
+        "        core.used += bytes;\n        llc.used += bytes;\n        if FAULT {\n"
+        "            warmth.at(&self.topology, task.cpu).front.used += bytes;\n        }\n    }",
+    ),
+    Fault(
         "rwsem: a reader does not look at the owner word",
         M + "locks/rwsem/mod.rs",
         "let looks = side == Side::Read && era.has_phases();",

@@ -64,6 +64,8 @@ def perform(task: Task, script: Script) -> Generator[Step, Any, None]:
                 yield task.at(*given)
             case "use":
                 yield task.use_memory(*given)
+            case "code":
+                yield task.use_code(*given)
             case "touch":
                 number, access = given
                 yield task.touch(shared.lines[number], access)
@@ -135,6 +137,7 @@ def scripts(
         st.tuples(st.just("draw"), times),
         st.tuples(st.just("at"), st.sampled_from(["here", "there"])),
         st.tuples(st.just("use"), st.integers(0, 1 << 23)),
+        st.tuples(st.just("code"), st.integers(0, 1 << 20)),
         st.tuples(st.just("touch"), st.integers(0, 1), st.sampled_from(["read", "write"])),
     ]
     if may_sleep:

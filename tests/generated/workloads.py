@@ -188,6 +188,7 @@ _walks = st.sampled_from(
         {"footprint_bytes": 100_000.0},
         {"footprint_bytes": 5e6, "time_calls": 1.0},
         {"footprint_bytes": 2e8},
+        {"footprint_bytes": 1e6, "code_bytes": 3e5},
     ]
 )
 """`params:` of a loop that uses memory of its own."""

@@ -2,73 +2,24 @@
  *
  *     calls DIRECTORY ROUNDS [BEFORE...]
  *
- * BEFORE is how many bytes of its own memory the program writes before each turn, a line after the other, or a command that it runs.
+ * BEFORE is what the program does before each turn; before.h says what it can.
  * A round has some turns of each BEFORE, one BEFORE after the other, so that a host whose clock changes is as fast for all of them.
  * Prints the quartiles of each call in microseconds. Bind it to a CPU. */
 #define _GNU_SOURCE
-#include <ctype.h>
+#include "before.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { CREATE, WRITE, CLOSE, UNLINK, STAT, CALLS };
 static const char *const names[CALLS] = {"create", "write", "close", "unlink", "stat"};
-enum { LINE = 64, SMALL = 465, SETTLE = 5, TURNS = 20 };
+enum { SMALL = 465, SETTLE = 5, TURNS = 20 };
 
 static char content[SMALL], existing[300];
 static const char *directory;
-
-static void check(int failed, const char *what)
-{
-    if (failed) {
-        perror(what);
-        exit(1);
-    }
-}
-
-static double microseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
-}
-
-static void run(const char *command)
-{
-    char words[300], *arguments[16] = {0};
-    int n = 0, status;
-    snprintf(words, sizeof words, "%s", command);
-    for (char *word = strtok(words, " "); word && n < 15; word = strtok(0, " "))
-        arguments[n++] = word;
-    pid_t child = vfork();
-    if (!child) {
-        execvp(arguments[0], arguments);
-        _exit(127);
-    }
-    check(child < 0 || waitpid(child, &status, 0) != child || status, command);
-}
-
-static void use_caches(const char *before)
-{
-    static char *memory;
-    static size_t size;
-    size_t bytes = strtoul(before, 0, 10);
-    if (!isdigit((unsigned char)*before)) {
-        run(before);
-        return;
-    }
-    if (bytes > size) {
-        check(!(memory = realloc(memory, bytes)), "realloc");
-        memset(memory, 1, size = bytes);
-    }
-    for (size_t at = 0; at < bytes; at += LINE)
-        ((volatile char *)memory)[at]++;
-}
 
 static void turn(const char *before, double *took)
 {
@@ -93,12 +44,6 @@ static void turn(const char *before, double *took)
     at[0] = microseconds();
     check(stat(existing, &about), existing);
     took[STAT] = microseconds() - at[0];
-}
-
-static int compare(const void *one, const void *other)
-{
-    double a = *(const double *)one, b = *(const double *)other;
-    return (a > b) - (a < b);
 }
 
 int main(int argc, char **argv)

@@ -9,7 +9,7 @@ here=$(dirname "$0")
 work=$(mktemp -d /dev/shm/cold-calls.XXXX)
 at=$work/mounted
 mkdir "$at"
-gcc -O2 -Wall -o "$work/calls" "$here/calls.c" || exit 1
+gcc -O2 -Wall -o "$work/calls" "$here/calls.c" "$here/before.c" || exit 1
 printf '#include <stdio.h>\nint main(void) { return puts("hello") < 0; }\n' >"$work/hello.c"
 
 kib() { for size; do echo $((size * 1024)); done; }

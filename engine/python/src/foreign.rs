@@ -317,6 +317,10 @@ impl Machine for Foreign {
         self.tell("use_memory", (self.task, bytes));
     }
 
+    fn use_code(&self, bytes: u64) {
+        self.tell("use_code", (self.task, bytes));
+    }
+
     fn use_data(&self, bytes: u64) {
         self.tell("use_data", (self.task, bytes));
     }

@@ -141,6 +141,7 @@ async fn performed<M: waist::Machine>(
         Action::WakeAtTick(task, ticks) => _ = m.wake_at_tick(*task, *ticks),
         Action::SetNice(nice) => m.set_nice(*nice),
         Action::UseMemory(bytes) => m.use_memory(*bytes),
+        Action::UseCode(bytes) => m.use_code(*bytes),
         Action::At(site) => m.at(site),
         Action::Begin => m.begin(),
         Action::End(name, counted) => m.end(name, *counted),

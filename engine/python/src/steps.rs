@@ -103,6 +103,8 @@ pub enum Action {
     SetNice(i32),
     /// [`Machine::use_memory`].
     UseMemory(u64),
+    /// [`Machine::use_code`].
+    UseCode(u64),
     Spawn {
         program: Py<PyAny>,
         arguments: Py<PyTuple>,
@@ -144,6 +146,7 @@ impl Step {
             Action::WakeAtTick(task, ticks) => format!("wake_at_tick({task}, {ticks})"),
             Action::SetNice(nice) => format!("set_nice({nice})"),
             Action::UseMemory(bytes) => format!("use_memory({bytes})"),
+            Action::UseCode(bytes) => format!("use_code({bytes})"),
             Action::Spawn { program, .. } => format!("spawn({program})"),
             Action::At(site) => format!("at({site:?})"),
             Action::Begin => "begin()".into(),

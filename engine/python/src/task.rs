@@ -26,6 +26,15 @@ pub struct Task {
     pub shared: Py<PyAny>,
 }
 
+/// So many bytes, if a program may use them at once.
+fn at_once(bytes: u64) -> PyResult<u64> {
+    if bytes <= MOST_BYTES {
+        Ok(bytes)
+    } else {
+        Err(PyValueError::new_err(format!("a program uses at most {MOST_BYTES} bytes at once, not {bytes}")))
+    }
+}
+
 #[pymethods]
 impl Task {
     #[getter]
@@ -210,11 +219,12 @@ impl Task {
 
     #[staticmethod]
     fn use_memory(bytes: u64) -> PyResult<Step> {
-        if bytes <= MOST_BYTES {
-            Ok(Step(Action::UseMemory(bytes)))
-        } else {
-            Err(PyValueError::new_err(format!("a program uses at most {MOST_BYTES} bytes at once, not {bytes}")))
-        }
+        at_once(bytes).map(|bytes| Step(Action::UseMemory(bytes)))
+    }
+
+    #[staticmethod]
+    fn use_code(bytes: u64) -> PyResult<Step> {
+        at_once(bytes).map(|bytes| Step(Action::UseCode(bytes)))
     }
 
     #[pyo3(signature = (program, *arguments, pinned=None, background=false))]

@@ -348,6 +348,10 @@ impl Machine for Context {
         self.state().use_memory(self.id, bytes);
     }
 
+    fn use_code(&self, bytes: u64) {
+        self.state().use_code(self.id, bytes);
+    }
+
     fn use_data(&self, bytes: u64) {
         self.state().fetch_data(self.id, bytes);
     }

@@ -215,7 +215,12 @@ impl Work {
             }
         };
         let times_calls = w.kind == WorkloadKind::Tmpfile && w.number("time_calls") > 0.0;
-        let user = User { time: user, footprint: w.number("footprint_bytes") as u64, times_calls };
+        let user = User {
+            time: user,
+            footprint: w.number("footprint_bytes") as u64,
+            code: w.number("code_bytes") as u64,
+            times_calls,
+        };
         Ok(Self::Loop(Rc::new(Loop { turn, user, format: NameFormat::of(w)? })))
     }
 

@@ -109,6 +109,11 @@ impl CachesSpec {
         require(size(self.llc_bytes), "machine.caches.llc_bytes", "must be between 64 and 2^40")?;
         require((0.0..=1e4).contains(&self.llc_ns), "machine.caches.llc_ns", "must be between 0 and 10,000")?;
         require((0.0..=1e4).contains(&self.memory_ns), "machine.caches.memory_ns", "must be between 0 and 10,000")?;
+        let front_end = (0.0..=2f64.powi(40)).contains(&self.front_end_bytes);
+        require(front_end, "machine.caches.front_end_bytes", "must be between 0 and 2^40")?;
+        let time = |ns: f64| (0.0..=1e4).contains(&ns);
+        require(time(self.front_end_ns), "machine.caches.front_end_ns", "must be between 0 and 10,000")?;
+        require(time(self.front_end_stall_ns), "machine.caches.front_end_stall_ns", "must be between 0 and 10,000")?;
         let bandwidth = (1e6..=1e15).contains(&self.memory_bandwidth);
         require(bandwidth, "machine.caches.memory_bandwidth", "must be between 1e6 and 1e15")?;
         let bodies = self.bodies.iter().all(|body| (0.0..=1e6).contains(&body.lines));

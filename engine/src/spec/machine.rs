@@ -86,6 +86,15 @@ pub struct CachesSpec {
     pub memory_bandwidth: f64,
     /// Lines that the first microsecond of kernel code touches, by the time of the traced machine; the first n touch root of n times as many.
     pub code_lines: f64,
+    /// Code whose branches a core's front end knows, in bytes.
+    #[serde(default)]
+    pub front_end_bytes: f64,
+    /// What a line costs whose branches it does not know.
+    #[serde(default)]
+    pub front_end_ns: f64,
+    /// What such a line costs besides if it comes from beyond the core's own cache: nothing fetches it ahead.
+    #[serde(default)]
+    pub front_end_stall_ns: f64,
     /// Lines that were counted, by the calls that touch them; calls without any touch `code_lines`.
     #[serde(default)]
     pub bodies: Vec<BodySpec>,

@@ -101,13 +101,14 @@ const ARRIVALS: &[Param] = &[
 const LOOP_NAMES: Param = ("name_format", Text("p{task:02}_{serial:08}"));
 const ACT_NAMES: Param = ("name_format", Text("f{task:04}_{serial:08}"));
 
-const CREATE: &[Param] = &[("footprint_bytes", Number(0.0)), LOOP_NAMES];
+const CREATE: &[Param] = &[("footprint_bytes", Number(0.0)), ("code_bytes", Number(0.0)), LOOP_NAMES];
 
 const TMPFILE: &[Param] = &[
     ("write_bytes", Number(4096.0)),
     ("fsync", Number(0.0)),
     ("time_calls", Number(0.0)),
     ("footprint_bytes", Number(0.0)),
+    ("code_bytes", Number(0.0)),
     LOOP_NAMES,
 ];
 
@@ -160,6 +161,7 @@ const COMPILE: &[Param] = &[
     ("kernel_cpu_ns", Required),
     ("cpu_cv", Required),
     ("footprint_bytes", Number(0.0)),
+    ("code_bytes", Number(0.0)),
     ("asm_bytes", Required),
     ("object_bytes", Required),
     ("object_writes", Required),

@@ -174,6 +174,8 @@ pub trait Machine: Clone + 'static {
     fn wchan(&self, function: &'static str);
     /// Uses so many bytes of the program's own memory in user mode, which drive others out of the caches; a call has ended.
     fn use_memory(&self, bytes: u64);
+    /// Runs so many bytes of the program's code: memory, whose branches drive others out of the core's front end, too.
+    fn use_code(&self, bytes: u64);
     /// The call uses so many bytes of data that are as warm in the caches as its code.
     fn use_data(&self, bytes: u64);
     /// An operation begins now.

@@ -4,7 +4,7 @@
 use super::arrivals::{served, taken, Requests};
 use super::draw::Draw;
 use super::process::{Left, Prices};
-use super::progress::Progress;
+use super::progress::{Footprint, Progress};
 use crate::filesystems::{DirId, File, Filesystem};
 use crate::lru::Lru;
 use crate::spec::{RunSpec, WorkloadSpec};
@@ -23,7 +23,7 @@ pub struct Params {
     user: Time,
     kernel: Time,
     spread: Draw,
-    footprint: f64,
+    footprint: Footprint,
     asm_bytes: u32,
     object_bytes: u32,
     object_writes: u32,
@@ -179,7 +179,7 @@ impl Params {
             lru,
             proc_entries: number("proc_entries") as u64,
             spread: Draw::parse("lognormal", 1e6, number("cpu_cv"))?,
-            footprint: number("footprint_bytes"),
+            footprint: Footprint { data: number("footprint_bytes"), code: number("code_bytes") },
             asm_bytes: number("asm_bytes") as u32,
             object_bytes: number("object_bytes") as u32,
             object_writes: (number("object_writes") as u32).max(1),
@@ -290,7 +290,7 @@ fn progress<F>(
     c: &Compiler<F>,
     (user, kernel): (Time, Time),
     share: Share,
-    (footprint, pages): (f64, u64),
+    (footprint, pages): (Footprint, u64),
 ) -> Progress {
     let spread = c.params.spread.draw(&mut c.random.borrow_mut()) as f64 / from_ns(1e6) as f64;
     let scaled = |time: Time, share: f64| (time as f64 * share * spread) as Time;
@@ -299,13 +299,14 @@ fn progress<F>(
 
 /// That of a process of the compiler.
 fn of_compiler<F>(c: &Compiler<F>, share: Share, left: Left) -> Progress {
-    progress(c, (c.params.user, c.params.kernel), share, (c.params.footprint * share.user, left.pages))
+    progress(c, (c.params.user, c.params.kernel), share, (c.params.footprint.times(share.user), left.pages))
 }
 
 /// `sh -c "cc -c ..."`, which starts the driver and waits for it.
 async fn sh<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     let shell = c.params.shell.expect("it was started");
-    let mut cpu = progress(&c, (shell.user, shell.kernel), Share { user: 1.0, kernel: 1.0 }, (0.0, shell.left.pages));
+    let mut cpu =
+        progress(&c, (shell.user, shell.kernel), Share { user: 1.0, kernel: 1.0 }, (Footprint::NONE, shell.left.pages));
     c.params.prices.mapped(&m, shell.left);
     cpu.to(&m, shell.spawn_cc).await;
     Child::spawn(&m, &c, gcc).await.wait(&m, &c.params).await;

@@ -31,6 +31,8 @@ pub struct User {
     pub time: Time,
     /// Bytes of memory.
     pub footprint: u64,
+    /// Bytes of its own code that the program runs before each turn.
+    pub code: u64,
     /// It reads the clock around each call of a `tmpfile` turn: their times are told instead of the turn's.
     pub times_calls: bool,
 }
@@ -87,6 +89,9 @@ pub async fn run<M: Machine, F: Filesystem<M>>(
 async fn use_up<M: Machine>(m: &M, user: User) {
     if user.footprint > 0 {
         m.use_memory(user.footprint);
+    }
+    if user.code > 0 {
+        m.use_code(user.code);
     }
     m.run(Account::User, user.time).await;
 }

@@ -7,12 +7,37 @@ use std::rc::Rc;
 /// CPU time is used in turns of this length, user time first, then the page faults and system calls that go with it.
 const TURN: Time = 200 * crate::waist::time::US;
 
+/// Bytes of data and of code of its own that a process uses.
+#[derive(Clone, Copy)]
+pub struct Footprint {
+    pub data: f64,
+    pub code: f64,
+}
+
+impl Footprint {
+    pub const NONE: Self = Self { data: 0.0, code: 0.0 };
+
+    /// A part of it.
+    pub fn times(self, part: f64) -> Self {
+        Self { data: self.data * part, code: self.code * part }
+    }
+
+    fn use_up<M: Machine>(self, m: &M) {
+        if self.data >= 1.0 {
+            m.use_memory(self.data as u64);
+        }
+        if self.code >= 1.0 {
+            m.use_code(self.code as u64);
+        }
+    }
+}
+
 /// One process's CPU time and memory, used up to given fractions of it.
 pub struct Progress {
     lru: Rc<Lru>,
     user: Time,
     kernel: Time,
-    footprint: f64,
+    footprint: Footprint,
     pages: u64,
     faulted: u64,
     done: f64,
@@ -20,7 +45,7 @@ pub struct Progress {
 
 impl Progress {
     /// Of a process that uses so much user and kernel time, bytes of caches, and pages of its own.
-    pub fn new(lru: Rc<Lru>, (user, kernel): (Time, Time), footprint: f64, pages: u64) -> Self {
+    pub fn new(lru: Rc<Lru>, (user, kernel): (Time, Time), footprint: Footprint, pages: u64) -> Self {
         Self { lru, user, kernel, footprint, pages, faulted: 0, done: 0.0 }
     }
 
@@ -29,10 +54,7 @@ impl Progress {
         let part = (fraction - self.done).max(0.0);
         self.done = self.done.max(fraction);
         let (mut user, mut kernel) = ((self.user as f64 * part) as Time, (self.kernel as f64 * part) as Time);
-        let bytes = (self.footprint * part) as u64;
-        if bytes > 0 {
-            m.use_memory(bytes);
-        }
+        self.footprint.times(part).use_up(m);
         let mut pages = (self.pages as f64 * self.done).round() as u64 - self.faulted;
         self.faulted += pages;
         while pages > 0 {

@@ -6,6 +6,8 @@ same calls touch. A body was used last by the last of them. Of other kinds nobod
 their code touches grows with the root of its time (A. Hartstein et al., "Cache miss behavior: is it sqrt 2?", Computing
 Frontiers 2006: re-references fall with time as t^-1.5), and they find what other calls have brought in since. No set of
 lines is kept.
+
+The front end of a core is one more cache, of the branches in lines of code: only code that runs drives them out.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import floor, isqrt
-from typing import TYPE_CHECKING, Any, Self
+from operator import mul
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from simfs.machine.caches.blocks import Blocks
 from simfs.machine.caches.line import Home
@@ -31,6 +34,8 @@ ROOT_OF_US = 256.0 * 1e3
 LINE_BYTES = 64
 LONGEST: Time = 1 << 40
 """The longest time that is told from longer ones: 1.1 s."""
+NEVER_FULL = 1 << 63
+"""The size of a front end that forgets nothing, of a machine that says nothing of it."""
 
 
 @dataclass(slots=True)
@@ -55,11 +60,12 @@ class Fetching:
 
 @dataclass(slots=True)
 class Missing:
-    """What a call misses: a part of its lines in its core's cache, and in the last-level cache."""
+    """What a call misses: a part of its lines in its core's cache, in the last-level cache, and in its front end."""
 
     site: str
     core: int
     llc: int
+    front: int
     counted: Fetching | None
 
 
@@ -117,6 +123,29 @@ class Cache:
         self.by_calls += count
 
 
+@dataclass(slots=True)
+class Lines:
+    """How many of something a call misses in each cache."""
+
+    core: int
+    llc: int
+    front: int
+    stalled: int
+    """Those of the front end that the core's cache has lost, too."""
+
+    def cost(self, prices: Iterable[int]) -> int:
+        """What they cost."""
+        return sum(map(mul, (self.core, self.llc, self.front, self.stalled), prices))
+
+
+class At(NamedTuple):
+    """The caches of one CPU."""
+
+    core: Cache
+    llc: Cache
+    front: Cache
+
+
 class Warmth:
     """The caches of a machine."""
 
@@ -129,19 +158,27 @@ class Warmth:
         def scaled(each: float) -> int:
             return floor(lines * each / ROOT_OF_US * 65536.0 + 0.5)
 
+        front = int(caches["front_end_bytes"]) if caches.get("front_end_bytes") else NEVER_FULL
+        prices = (
+            caches["llc_ns"] / overlap,
+            beyond / overlap,
+            caches.get("front_end_ns", 0.0),
+            caches.get("front_end_stall_ns", 0.0),
+        )
+
         self._topology = topology
         self._cores = [Cache(int(caches["core_bytes"])) for _ in range(topology.cpus)]
         """By the first CPU of a core."""
+        self._fronts = [Cache(front) for _ in range(topology.cpus)]
         self._llcs = [Cache(int(caches["llc_bytes"])) for _ in range(topology.cpus)]
         """By the first CPU under a last-level cache."""
         self.blocks = Blocks(machine, topology)
         self._speed: float = machine["costs"]["speed"]
-        self._from_llc = scaled(caches["llc_ns"] * 1e3 / overlap)
-        self._from_memory = scaled(beyond * 1e3 / overlap)
-        """What the lines of a unit of root cost from there, in 1/65536 ps."""
+        self._root = [scaled(ns * 1e3) for ns in prices]
+        """What the `Lines` of a unit of root cost, in 1/65536 ps."""
         self._bytes = scaled(LINE_BYTES)
-        self._line = from_ns(caches["llc_ns"] / overlap), from_ns(beyond / overlap)
-        """What one line costs from there."""
+        self._line = [from_ns(ns) for ns in prices]
+        """What one of `Lines` costs."""
         self._streamed = from_ns(LINE_BYTES * 1e9 / caches["memory_bandwidth"])
         """What one costs from memory among those that are used in order."""
         self._bodies: dict[str, list[tuple[int, list[str]]]] = {}
@@ -158,30 +195,34 @@ class Warmth:
         caches = machine.get("caches")
         return None if caches is None or caches["code_lines"] == 0 else cls(machine, topology)
 
-    def _at(self, task: Task) -> tuple[Cache, Cache]:
+    def _at(self, task: Task) -> At:
         cpu = task.cpu.number
-        return self._cores[self._topology.core(cpu).start], self._llcs[self._topology.llc(cpu).start]
+        core, llc = self._topology.core(cpu).start, self._topology.llc(cpu).start
+        return At(self._cores[core], self._llcs[llc], self._fronts[core])
 
     def enter(self, task: Task) -> None:
         """Let a task begin a call, at its site."""
         self.leave(task)
-        site, (core, llc) = task.site, self._at(task)
+        site, at = task.site, self._at(task)
         counted = None
         if (bodies := self._bodies.get(site)) is not None:
-            cost = self._fetch_bodies(core, llc, bodies) if core.gone_of(site) else 0
+            cost = self._fetch_bodies(at, bodies) if at.core.gone_of(site) or at.front.gone_of(site) else 0
             counted = Fetching(cost, self._took.get(site, 0))
-        task.missing = Missing(site, core.enter(site), llc.enter(site), counted)
+        task.missing = Missing(site, at.core.enter(site), at.llc.enter(site), at.front.enter(site), counted)
 
-    def _fetch_bodies(self, core: Cache, llc: Cache, bodies: Iterable[tuple[int, list[str]]]) -> Time:
+    def _fetch_bodies(self, at: At, bodies: Iterable[tuple[int, list[str]]]) -> Time:
         """What it costs a call to bring in the bodies that it misses."""
-        near = far = 0
+        missed = Lines(0, 0, 0, 0)
         for lines, sites in bodies:
-            gone = core.gone_of(*sites)
-            near += lines * gone >> 16
-            far += lines * min(gone, llc.gone_of(*sites)) >> 16
-        core.used += near * LINE_BYTES
-        llc.used += far * LINE_BYTES
-        return near * self._line[0] + far * self._line[1]
+            gone, unknown = at.core.gone_of(*sites), at.front.gone_of(*sites)
+            missed.core += lines * gone >> 16
+            missed.llc += lines * min(gone, at.llc.gone_of(*sites)) >> 16
+            missed.front += lines * unknown >> 16
+            missed.stalled += lines * min(gone, unknown) >> 16
+        at.core.used += missed.core * LINE_BYTES
+        at.llc.used += missed.llc * LINE_BYTES
+        at.front.used += missed.front * LINE_BYTES
+        return missed.cost(self._line)
 
     def leave(self, task: Task) -> None:
         """A call is over."""
@@ -194,31 +235,33 @@ class Warmth:
         if (missing := task.missing) is None:
             return
         time = int(own / self._speed)
-        core, llc = self._at(task)
-        if missing.core == 0 or missing.counted is not None:
-            core.note_time(time)
-            llc.note_time(time)
+        core, llc, front = at = self._at(task)
+        if missing.counted is not None or missing.core == missing.front == 0:
+            for cache in at:
+                cache.note_time(time)
             task.segment.debt += 0 if missing.counted is None else missing.counted.pay(own)
             return
-        lines = core.grow(time) * missing.core >> 16
+        lines, unknown = core.grow(time) * missing.core >> 16, front.grow(time) * missing.front >> 16
         beyond = min(lines, llc.grow(time) * missing.llc >> 16)
         core.bring(lines * self._bytes >> 16)
         llc.bring(beyond * self._bytes >> 16)
-        task.segment.debt += lines * self._from_llc + beyond * self._from_memory >> 16
+        front.bring(unknown * self._bytes >> 16)
+        missed = Lines(lines, beyond, unknown, min(lines, unknown))
+        task.segment.debt += missed.cost(self._root) >> 16
 
     def fetch_data(self, task: Task, count: int) -> None:
         """Let a task write data in order, which are as warm as its call, and owe for what memory has of them."""
         if (missing := task.missing) is None:
             return
         lines, beyond = -(-count // LINE_BYTES), min(missing.llc, missing.core)
-        core, llc = self._at(task)
+        core, llc, _ = self._at(task)
         core.bring((lines * missing.core >> 16) * LINE_BYTES)
         llc.bring((lines * beyond >> 16) * LINE_BYTES)
         task.segment.debt += lines * self._streamed * beyond >> 16
 
     def use_block(self, task: Task, block: int, count: int) -> tuple[Home, range]:
         """Let a task use so many bytes of a block of a structure. Returns what had it, and its lines."""
-        core, llc = self._at(task)
+        core, llc, _ = self._at(task)
         home, lines = self.blocks.use(task.cpu.number, (core.used, llc.used), block, count)
         core.used += count if home is not Home.CORE else 0
         llc.used += count if home is Home.MEMORY else 0
@@ -227,5 +270,11 @@ class Warmth:
     def use_memory(self, task: Task, count: int) -> None:
         """Let a task use so much memory of its own in user mode; a call has ended."""
         self.leave(task)
-        for cache in self._at(task):
-            cache.used += count
+        core, llc, _ = self._at(task)
+        core.used += count
+        llc.used += count
+
+    def use_code(self, task: Task, count: int) -> None:
+        """Let a task run so much code of its own in user mode."""
+        self.use_memory(task, count)
+        self._at(task).front.used += count

@@ -1,6 +1,6 @@
 //! Calls whose lines were counted, in bodies: the lines that the same calls touch. A body was used last by the last of its calls.
 
-use super::warmth::{share, Cache, Part, WHOLE};
+use super::warmth::{share, Cache, Lines, Part, WHOLE};
 use crate::spec::BodySpec;
 use crate::waist::time::Time;
 
@@ -105,11 +105,16 @@ impl Counted {
         self.kinds[call.kind as usize].took = call.own;
     }
 
-    /// How many lines of a call are not in its core's cache, and how many of them not in the last-level cache either.
-    pub fn missing(&self, kind: usize, core: &Cache, llc: &Cache) -> (u64, u64) {
-        self.kinds[kind].bodies.iter().map(|&body| &self.bodies[body]).fold((0, 0), |(near, far), body| {
-            let gone = body.gone(core);
-            (near + share(body.lines, gone), far + share(body.lines, gone.min(body.gone(llc))))
+    /// How many lines of a call its caches do not have.
+    pub fn missing(&self, kind: usize, core: &Cache, llc: &Cache, front: &Cache) -> Lines {
+        self.kinds[kind].bodies.iter().map(|&body| &self.bodies[body]).fold(Lines::default(), |so_far, body| {
+            let (gone, unknown) = (body.gone(core), body.gone(front));
+            Lines {
+                core: so_far.core + share(body.lines, gone),
+                llc: so_far.llc + share(body.lines, gone.min(body.gone(llc))),
+                front: so_far.front + share(body.lines, unknown),
+                stalled: so_far.stalled + share(body.lines, gone.min(unknown)),
+            }
         })
     }
 }

@@ -4,6 +4,8 @@
 //! use; so many bytes later its lines are gone. Of some kinds the lines were counted ([`counted`](super::counted)). Of other kinds
 //! nobody knows the lines. How many a stretch of their code touches grows with the root of its time (A. Hartstein et al., "Cache miss behavior: is it sqrt 2?", Computing Frontiers 2006: re-references fall with
 //! time as t^-1.5), and they find what other calls have brought in since. No set of lines is kept.
+//!
+//! The front end of a core is one more cache, of the branches in lines of code: only code that runs drives them out.
 
 use super::blocks::Blocks;
 use super::counted::{Counted, Fetching};
@@ -25,11 +27,12 @@ const LINE_BYTES: f64 = 64.0;
 /// The longest time that is told from longer ones: 1.1 s.
 const LONGEST: Time = 1 << 40;
 
-/// What a call misses: a part of its lines in its core's cache, and in the last-level cache.
+/// What a call misses: a part of its lines in its core's cache, in the last-level cache, and in its core's front end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
     core: u32,
     llc: u32,
+    front: u32,
     counted: Option<Fetching>,
 }
 
@@ -118,23 +121,65 @@ pub(super) fn share(of: u64, parts: u64) -> u64 {
     (of * parts) >> 16
 }
 
+/// How many of something a call misses in each cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lines {
+    pub core: u64,
+    pub llc: u64,
+    pub front: u64,
+    /// Those of the front end that the core's cache has lost, too.
+    pub stalled: u64,
+}
+
+/// What the caches of one CPU are.
+struct At<'a> {
+    core: &'a mut Cache,
+    llc: &'a mut Cache,
+    front: &'a mut Cache,
+}
+
+/// What one of [`Lines`] costs: from the last-level cache, from memory besides, in the front end, and stalled besides.
+#[derive(Clone, Copy, Debug)]
+struct Prices {
+    llc: u64,
+    beyond: u64,
+    front: u64,
+    stall: u64,
+}
+
+impl Prices {
+    fn new(spec: &MachineSpec, caches: &CachesSpec, price: impl Fn(f64) -> u64) -> Self {
+        let overlap = spec.costs.line_overlap;
+        Self {
+            llc: price(caches.llc_ns / overlap),
+            beyond: price(caches.beyond() / overlap),
+            front: price(caches.front_end_ns),
+            stall: price(caches.front_end_stall_ns),
+        }
+    }
+
+    fn of(self, lines: Lines) -> u64 {
+        lines.core * self.llc + lines.llc * self.beyond + lines.front * self.front + lines.stalled * self.stall
+    }
+}
+
 /// The caches of a machine.
 #[derive(Clone, Debug)]
 pub struct Warmth {
     /// By the first CPU of a core.
     pub(in crate::machine) cores: Vec<Cache>,
+    fronts: Vec<Cache>,
     /// By the first CPU under a last-level cache.
     pub(super) llcs: Vec<Cache>,
     pub(in crate::machine) blocks: Blocks,
     counted: Counted,
     speed: f64,
-    /// What the lines of a unit of root cost from the last-level cache, and from memory besides, in 1/65536 ps.
-    from_llc: u64,
-    from_memory: u64,
+    /// What the lines of a unit of root cost, in 1/65536 ps.
+    root: Prices,
     /// Their bytes, in 1/65536.
     bytes: u64,
-    /// What one line costs from there, in ps.
-    line: (Time, Time),
+    /// What one line costs, in ps.
+    line: Prices,
     /// What one costs from memory among those that are used in order.
     streamed: Time,
 }
@@ -144,27 +189,25 @@ impl Warmth {
     pub fn new(spec: &MachineSpec) -> Option<Self> {
         let caches = spec.caches.as_ref().filter(|caches| caches.code_lines > 0.0)?;
         let scaled = |each: f64| (caches.code_lines * each / ROOT_OF_US * 65536.0).round() as u64;
-        let price = |ns: f64| scaled(ns * 1e3 / spec.costs.line_overlap);
+        // a machine that says nothing of its front end has one that forgets nothing
+        let front = if caches.front_end_bytes > 0.0 { caches.front_end_bytes as u64 } else { u64::MAX / 2 };
         Some(Self {
             cores: vec![Cache::new(caches.core_bytes as u64); spec.cpus as usize],
+            fronts: vec![Cache::new(front); spec.cpus as usize],
             llcs: vec![Cache::new(caches.llc_bytes as u64); spec.cpus as usize],
             blocks: Blocks::new(spec, caches),
             counted: Counted::new(&caches.bodies),
             speed: spec.costs.speed,
-            from_llc: price(caches.llc_ns),
-            from_memory: price(caches.beyond()),
+            root: Prices::new(spec, caches, |ns| scaled(ns * 1e3)),
             bytes: scaled(LINE_BYTES),
-            line: (
-                from_ns(caches.llc_ns / spec.costs.line_overlap),
-                from_ns(caches.beyond() / spec.costs.line_overlap),
-            ),
+            line: Prices::new(spec, caches, from_ns),
             streamed: from_ns(LINE_BYTES * 1e9 / caches.memory_bandwidth),
         })
     }
 
-    fn at(&mut self, topology: &Topology, cpu: CpuId) -> (&mut Cache, &mut Cache) {
-        let (core, llc) = (topology.core(cpu).start, topology.llc(cpu).start);
-        (&mut self.cores[core as usize], &mut self.llcs[llc as usize])
+    fn at(&mut self, topology: &Topology, cpu: CpuId) -> At<'_> {
+        let (core, llc) = (topology.core(cpu).start as usize, topology.llc(cpu).start as usize);
+        At { core: &mut self.cores[core], llc: &mut self.llcs[llc], front: &mut self.fronts[core] }
     }
 
     /// A call begins on `cpu`, at a site of all that were met.
@@ -172,20 +215,27 @@ impl Warmth {
         let kind = self.counted.kind(site, sites);
         let counted =
             self.counted.took(kind).map(|last| Fetching::new(kind, self.fetch_bodies(topology, cpu, kind), last));
-        let (core, llc) = self.at(topology, cpu);
-        Missing { core: core.enter(kind) as u32, llc: llc.enter(kind) as u32, counted }
+        let at = self.at(topology, cpu);
+        Missing {
+            core: at.core.enter(kind) as u32,
+            llc: at.llc.enter(kind) as u32,
+            front: at.front.enter(kind) as u32,
+            counted,
+        }
     }
 
     /// What it costs a call of a kind to bring in the bodies that it misses.
     fn fetch_bodies(&mut self, topology: &Topology, cpu: CpuId, kind: usize) -> Time {
         let (core, llc) = (topology.core(cpu).start as usize, topology.llc(cpu).start as usize);
-        if self.cores[core].gone_of(kind) == 0 {
+        let (own, front) = (&self.cores[core], &self.fronts[core]);
+        if own.gone_of(kind) == 0 && front.gone_of(kind) == 0 {
             return 0;
         }
-        let (lines, beyond) = self.counted.missing(kind, &self.cores[core], &self.llcs[llc]);
-        self.cores[core].used += lines * LINE_BYTES as u64;
-        self.llcs[llc].used += beyond * LINE_BYTES as u64;
-        lines * self.line.0 + beyond * self.line.1
+        let lines = self.counted.missing(kind, own, &self.llcs[llc], front);
+        self.cores[core].used += lines.core * LINE_BYTES as u64;
+        self.llcs[llc].used += lines.llc * LINE_BYTES as u64;
+        self.fronts[core].used += lines.front * LINE_BYTES as u64;
+        self.line.of(lines)
     }
 
     /// A call is over.
@@ -198,24 +248,25 @@ impl Warmth {
     /// What it costs a call to fetch the lines that it misses in the next `own` of its time, which it does now.
     fn fetch(&mut self, topology: &Topology, cpu: CpuId, missing: &mut Missing, own: Time) -> Time {
         let time = (own as f64 / self.speed) as Time;
-        let (from_llc, from_memory, bytes) = (self.from_llc, self.from_memory, self.bytes);
-        let (core, llc) = self.at(topology, cpu);
-        if missing.core == 0 || missing.counted.is_some() {
-            core.note_time(time);
-            llc.note_time(time);
+        let (prices, bytes) = (self.root, self.bytes);
+        let At { core, llc, front } = self.at(topology, cpu);
+        if missing.counted.is_some() || missing.core | missing.front == 0 {
+            [core, llc, front].into_iter().for_each(|cache| cache.note_time(time));
             return missing.counted.as_mut().map_or(0, |call| call.pay(own));
         }
-        let lines = share(core.grow(time), missing.core.into());
-        let beyond = lines.min(share(llc.grow(time), missing.llc.into()));
+        let gone = |cache: &mut Cache, part: u32| share(cache.grow(time), part.into());
+        let (lines, unknown) = (gone(core, missing.core), gone(front, missing.front));
+        let beyond = lines.min(gone(llc, missing.llc));
         core.bring(share(lines, bytes));
         llc.bring(share(beyond, bytes));
-        (lines * from_llc + beyond * from_memory) >> 16
+        front.bring(share(unknown, bytes));
+        prices.of(Lines { core: lines, llc: beyond, front: unknown, stalled: unknown.min(lines) }) >> 16
     }
 
     /// The same of `lines` of data, which are as warm as the code and written in order: memory is slower than that, caches are not.
     fn fetch_data(&mut self, topology: &Topology, cpu: CpuId, missing: Missing, lines: u64) -> Time {
         let streamed = self.streamed;
-        let (core, llc) = self.at(topology, cpu);
+        let At { core, llc, .. } = self.at(topology, cpu);
         let (in_core, beyond) = (Part::from(missing.core), Part::from(missing.llc.min(missing.core)));
         core.bring(share(lines, in_core) * LINE_BYTES as u64);
         llc.bring(share(lines, beyond) * LINE_BYTES as u64);
@@ -264,9 +315,16 @@ impl State {
         let Some(warmth) = &mut self.warmth else { return };
         let task = &mut self.tasks[id as usize];
         warmth.leave(task.missing.take());
-        let (core, llc) = warmth.at(&self.topology, task.cpu);
+        let At { core, llc, .. } = warmth.at(&self.topology, task.cpu);
         core.used += bytes;
         llc.used += bytes;
+    }
+
+    /// Task `id` runs so much code of its own in user mode.
+    pub(in crate::machine) fn use_code(&mut self, id: TaskId, bytes: u64) {
+        self.use_memory(id, bytes);
+        let Some(warmth) = &mut self.warmth else { return };
+        warmth.at(&self.topology, self.tasks[id as usize].cpu).front.used += bytes;
     }
 }
 
