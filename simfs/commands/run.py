@@ -125,11 +125,15 @@ def run(
         _refuse_unknown(asked, variants or [])
         chosen = _machine_for(asked, engine, check=check)
         asked, result = _answer(asked, given, chosen, options, check=check)
-        _write(result, asked, chosen, out, report)  # before anything is printed: who reads that may go away
-        if as_tool is not None:
-            _print_as(result, as_tool, variants[0] if variants else None)
-        else:
-            _print(result, output, wide=wide, columns=names_of(columns))
+        try:
+            _write(
+                result, asked, chosen, out, report
+            )  # before anything is printed: who reads that may go away
+        finally:  # a full disk does not cost what was run
+            if as_tool is not None:
+                _print_as(result, as_tool, variants[0] if variants else None)
+            else:
+                _print(result, output, wide=wide, columns=names_of(columns))
         _complain_of(result)
     raise typer.Exit(result.exit_code)
 
