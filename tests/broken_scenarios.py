@@ -178,7 +178,10 @@ CASES = [
     Case("agcount: 4", "agcount: 0", "6:47", "greater than or equal to 1"),
     Case("agcount: 4", "agcount: 100000", "6:13", "mkfs.xfs takes 16 MiB to 1 TiB a group"),
     Case("agcount: 4", "agcout: 4", "6:38", "did you mean 'agcount'?"),
-    Case("agcount: 4", "costs: {nothing.like_it: 1 us}", "6:46", "unknown cost 'nothing.like_it'"),
+    Case(
+        "agcount: 4", "costs: {nothing.like_it: 1 us}", "6:46", "unknown cost 'nothing.like_it'; there are "
+    ),
+    Case("agcount: 4", "costs: {dread.qqqqqqqqqqqq: 1 us}", "6:46", "'; there are dread."),
     Case("filesystem: {kind: xfs, size: 8 GiB, agcount: 4}", "filesystem: xfs", "6:13", "expected a mapping"),
     Case(
         "filesystem: {kind: xfs, size: 8 GiB, agcount: 4}",
@@ -245,6 +248,7 @@ CASES = [
     Case("workload.tasks: [1, 2]", "measure.seed: [1, 2]", "17:3", "cannot be swept"),
     Case("workload.tasks: [1, 2]", "workload.tasks.x: [1, 2]", "17:3", "single value"),
     Case("workload.tasks: [1, 2]", "workload: [1, 2]", "17:3", "cannot be swept"),
+    Case("workload.tasks: [1, 2]", "kernel: [linux-6.1]", "17:3", "did you mean 'kernel.profile'?"),
     Case("  workload.tasks: [1, 2]", "  - 3", "17:3", "expected a mapping"),
     Case(
         "workload.tasks: [1, 2]",

@@ -87,6 +87,9 @@ def check_points(scenario: Scenario, document: Document) -> Iterator[Problem]:
                 yield Problem(at, f"'{key}' is no key of {', '.join(SECTIONS)}", nearest(key, scenario.sweep))
 
 
+LISTED = 40
+"""As many names are told where none is like the one that is unknown."""
+
 _COMMON = ("lock", "locks", "order", "data_lines", "device")
 """What lock cycles of all groups have in common: the locks."""
 
@@ -287,6 +290,16 @@ def _unknown(
     known = list(known)
     for name in given:
         if name not in known:
-            yield Problem(
-                document.place_of((*path, name)).key, f"unknown {what} '{name}'", nearest(name, known)
-            )
+            near = nearest(name, known)
+            others = "" if near else _some_of(name, known)
+            yield Problem(document.place_of((*path, name)).key, f"unknown {what} '{name}'{others}", near)
+
+
+def _some_of(name: str, known: Iterable[str]) -> str:
+    """What there is instead of a name like no other: those that begin alike, else how names begin."""
+    every = list(known)
+    begin = name.partition(".")[0] + "."
+    parts = {each.partition(".")[0] + (".*" if "." in each else "") for each in every}
+    shown = [each for each in every if each.startswith(begin)] or sorted(parts)
+    more = f" and {len(shown) - LISTED} more" if len(shown) > LISTED else ""
+    return f"; there are {', '.join(shown[:LISTED])}{more}" if shown else ""

@@ -257,11 +257,10 @@ def _check_sweep(document: Document, sweep: Mapping[str, list[Any]], variants: i
 def _not_swept(at: str, key: str) -> Problem:
     section, dot, rest = key.partition(".")
     near = nearest(section, SECTIONS)
-    return Problem(
-        at,
-        f"'{key}' cannot be swept: it must be a key of {', '.join(SECTIONS)}",
-        f"{near}{dot}{rest}" if near and rest else None,
-    )
+    meant = f"{near}{dot}{rest}" if near and rest else None
+    if isinstance(word := words(key, ""), dict):  # `kernel: NAME`, swept as it is written
+        meant = f"{key}.{next(iter(word))}"
+    return Problem(at, f"'{key}' cannot be swept: it must be a key of {', '.join(SECTIONS)}", meant)
 
 
 def _document(scenario: Scenario) -> Document:
