@@ -221,11 +221,12 @@ def _print(result: ScenarioResult, output: Format, *, wide: bool, columns: tuple
         from simfs.reports.layout import report_console
         from simfs.reports.text import columns_of, print_report
 
-        if unknown := set(columns) - set(known := columns_of(result)):
+        unknown = set(columns) - set(known := columns_of(result))
+        print_report(result, report_console(wide=wide, columns=() if unknown else columns))
+        if unknown:  # which columns there are is known by now, and so is the result
             raise refused(
                 f"--columns {', '.join(sorted(unknown))}: there is no such column; {choices(min(unknown), known)}"
             )
-        print_report(result, report_console(wide=wide, columns=columns))
         return
     from simfs.reports.export import to_csv, to_json
 
