@@ -242,6 +242,10 @@ CASES = [
     Case("workload.tasks: [1, 2]", "workload.tasks: []", "17:19", "at least 1 item"),
     Case("workload.tasks: [1, 2]", "workload.tasks: 2", "17:19", "valid tuple"),
     Case("workload.tasks: [1, 2]", "workload.tasks: [1, 0]", "17:23", "greater than or equal to 1"),
+    Case("workload.tasks: [1, 2]", "workload.tasks: [1, '2']", "17:23", "valid integer, got '2'"),
+    Case(
+        "workload.tasks: [1, 2]", "workload.tasks: [1, 2, 1]", "17:26", "workload.tasks: 1 is there already"
+    ),
     Case("workload.tasks: [1, 2]", "workload.tasks: [1, two]", "17:23", "valid integer"),
     Case("workload.tasks: [1, 2]", "worklod.tasks: [1, 2]", "17:3", "did you mean 'workload.tasks'?"),
     Case("workload.tasks: [1, 2]", "tasks: [1, 2]", "17:3", "cannot be swept"),
