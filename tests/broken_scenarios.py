@@ -116,7 +116,7 @@ CASES = [
     Case("{profile: server-24, cpus: 4}", "./no/such.yaml", "4:10", "unknown machine"),
     Case("machine:", "machin:", "4:1", "did you mean 'machine'?"),
     Case("kernel: linux-6.11", "kernel: linux-6.11x", "5:9", "did you mean 'linux-6.11'?"),
-    Case("kernel: linux-6.11", "kernel: {profile: linux-6.11, tick: 0 ms}", "5:37", "above 0"),
+    Case("kernel: linux-6.11", "kernel: {profile: linux-6.11, tick: 0 ms}", "5:37", "at least 1000"),
     Case(
         "kernel: linux-6.11", "kernel: {profile: linux-6.11, preemption: ful}", "5:43", "did you mean 'full'?"
     ),
@@ -172,6 +172,8 @@ CASES = [
     Case("kind: xfs", "kind: {}", "6:20", "not one of"),
     Case("size: 8 GiB", "size: 8", "6:31", "8 has no unit: write a size as, for example, '8 GiB'"),
     Case("size: 8 GiB", "size: 8 GB iB", "6:31", "is not a size"),
+    Case("kernel: linux-6.11", "kernel: {profile: linux-6.11, tick: 1 ns}", "5:37", "kernel.tick"),
+    Case("kernel: linux-6.11", "kernel: {profile: linux-6.11, base_slice: 0}", "5:43", "kernel.base_slice"),
     Case("size: 8 GiB", "size: 8 Gib", "6:31", "did you mean 'GiB'?"),
     Case("size: 8 GiB", "size: -8 GiB", "6:31", "at least 1"),
     Case("size: 8 GiB", "size: 0", "6:31", "at least 1"),

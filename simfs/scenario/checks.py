@@ -233,8 +233,31 @@ def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Pro
             whose = f"{use.profile}: " if use.profile else ""
             message = f"{whose}nothing of {use.kind} reads the cost '{unread}'"
             yield Problem(at, message, nearest(unread, read))
+    yield from _room_problems(scenario, document)
     yield from _fio_problems(scenario, document)
     yield from _operation_problems(scenario, document)
+
+
+def _room_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    """Refuse files that would not fit, of which the operations that only look at them would tell nothing."""
+    use = scenario.filesystem
+    if isinstance(use, NoFilesystem) or (needed := _bytes_at_first(scenario)) <= use.size:
+        return
+    at = document.place_of(("workload", "size" if scenario.workload.kind == "fio" else "file_size")).value
+    yield Problem(
+        at,
+        f"the files have {needed / 2**30:,.1f} GiB together, and filesystem.size is {use.size / 2**30:,.1f}",
+    )
+
+
+def _bytes_at_first(scenario: Scenario) -> int:
+    """How much data the tasks' files have when a run begins."""
+    use = scenario.workload
+    if isinstance(use, Fio):
+        return use.size * (use.tasks if use.files == "per-task" else 1)
+    if isinstance(use, Mix):
+        return use.files * (use.file_size or 0) * (use.tasks if use.file_set == "own" else 1)
+    return 0
 
 
 REFUSED = {
