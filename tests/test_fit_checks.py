@@ -20,10 +20,12 @@ BASE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def refused(parameter: str, bounds: list[object]) -> str:
-    rows = [{"series": "nvme", "x": 1.0, "metric": "throughput_mb_per_s"}]
-    fit = {"parameter": parameter, "bounds": bounds, "rows": rows}
-    document = BASE | {"variants": [{"name": "nvme"}], "calibrate": [fit]}
+ROWS = [{"series": "nvme", "x": 1.0, "metric": "throughput_mb_per_s"}]
+
+
+def refused(parameter: str, bounds: list[object], prior: object = None, *, times: int = 1) -> str:
+    fit = {"parameter": parameter, "bounds": bounds, "rows": ROWS, "prior": prior}
+    document = BASE | {"variants": [{"name": "nvme"}], "calibrate": [fit] * times}
     try:
         load(document)
     except ScenarioError as error:
@@ -60,4 +62,37 @@ def test_a_size_cannot_be_fitted() -> None:
     [("machine.speed", [1, 4]), ("device.write.time", ["10 us", "90 us"]), ("device.read.cv", [1, 2])],
 )
 def test_plain_numbers_and_times_can_be_fitted(parameter: str, bounds: list[object]) -> None:
-    assert refused(parameter, bounds) == ""
+    assert refused(parameter, bounds, bounds[0]) == ""
+
+
+@pytest.mark.parametrize(
+    "parameter", ["machine.speed", "variants.nvme.machine.speed", "machine.costs.wakeup"]
+)
+def test_what_has_no_value_needs_a_prior(parameter: str) -> None:
+    """Two of them were a KeyError."""
+    bounds: list[object] = ["1 us", "2 us"] if parameter.endswith("wakeup") else [1, 2]
+    assert "has no value of its own in the scenario to start from: give a prior" in refused(parameter, bounds)
+    assert refused(parameter, bounds, bounds[1]) == ""
+
+
+def test_a_cost_that_nothing_reads_cannot_be_fitted() -> None:
+    assert "unknown cost 'foo'" in refused("filesystem.costs.foo", ["1 us", "2 us"], "1 us")
+
+
+@pytest.mark.parametrize(
+    ("prior", "says"),
+    [
+        (5, "lies outside of the bounds: 5"),
+        ("1 us", "no value as the bounds are: 1 us"),
+        ([1], "no value as the bounds are: a list"),
+    ],
+)
+def test_a_prior_is_a_value_within_the_bounds(prior: object, says: str) -> None:
+    why = refused("machine.speed", [0.5, 2], prior)
+    assert why.startswith("dict['calibrate'][0]['prior']: ")
+    assert says in why
+
+
+def test_a_parameter_is_fitted_once() -> None:
+    why = refused("machine.speed", [0.5, 2], 1, times=2)
+    assert why == "dict['calibrate'][1]['parameter']: 'machine.speed' is fitted already"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
+from simfs.scenario.checks import check_profiles
 from simfs.scenario.document import Document, Path_, Place
 from simfs.scenario.overlay import assign, split_key
 from simfs.scenario.points import value_of
@@ -24,9 +25,15 @@ if TYPE_CHECKING:
 
 def check_calibration(scenario: Scenario, document: Document) -> Iterator[Problem]:
     """Yield what is wrong with the parameters to fit, their bounds and their rows."""
+    seen = set[str]()
     for index, fit in enumerate(scenario.calibrate):
         path: Path_ = ("calibrate", index)
-        yield from _bound_problems(fit, path, document)
+        at = document.place_of((*path, "parameter")).value
+        if fit.parameter in seen:
+            yield Problem(at, f"'{fit.parameter}' is fitted already")
+        seen.add(fit.parameter)
+        problems = list(_bound_problems(fit, path, document))
+        yield from problems or _start_problems(scenario, fit, path, document)
         for number, choice in enumerate(fit.rows):
             yield from _row_problems(scenario, choice, document.place_of((*path, "rows", number)))
 
@@ -39,7 +46,11 @@ def _bound_problems(fit: Fit, path: Path_, document: Document) -> Iterator[Probl
         place = Place(at, document.place_of((*path, "bounds", number)).value)
         try:
             assign(trial, split_key(fit.parameter), bound, place)
-            numbers.append(_number(value_of(Scenario.model_validate(trial.data), fit.parameter)))
+            tried = Scenario.model_validate(trial.data)
+            numbers.append(_number(value_of(tried, fit.parameter)))
+            if unknown := [p for p in check_profiles(tried, trial) if p.where in (place.key, place.value)]:
+                yield from unknown
+                return
         except ValidationError as error:
             yield from problems_of(error, trial)
             return
@@ -60,6 +71,37 @@ def _bound_problems(fit: Fit, path: Path_, document: Document) -> Iterator[Probl
     elif not isinstance(fit.bounds[0], str) and not _takes(document, fit.parameter, _between(*numbers)):
         why = "is a whole number, and a fit tries values in between"
         yield Problem(at, f"'{fit.parameter}' {why}; {_instead(fit.parameter, document)}")
+
+
+def _start_problems(scenario: Scenario, fit: Fit, path: Path_, document: Document) -> Iterator[Problem]:
+    """What is wrong with where the search starts, given bounds that are sound."""
+    if fit.prior is None:
+        if _own_value(scenario, fit.parameter) is None:
+            why = "has no value of its own in the scenario to start from: give a prior"
+            yield Problem(document.place_of((*path, "parameter")).value, f"'{fit.parameter}' {why}")
+        return
+    at = document.place_of((*path, "prior")).value
+    try:
+        low, prior, high = map(number_of, (fit.bounds[0], fit.prior, fit.bounds[1]))
+    except ValueError:
+        yield Problem(at, f"the prior is no value as the bounds are: {shorten(fit.prior)}")
+        return
+    if isinstance(fit.prior, str) != isinstance(fit.bounds[0], str):
+        yield Problem(at, f"the prior is no value as the bounds are: {shorten(fit.prior)}")
+    elif not low <= prior <= high:
+        yield Problem(at, f"the prior lies outside of the bounds: {shorten(fit.prior)}")
+
+
+def _own_value(scenario: Scenario, key: str) -> object:
+    try:
+        return value_of(scenario, key)
+    except KeyError:
+        return None
+
+
+def number_of(value: object) -> float:
+    """A value to fit as a number, durations in nanoseconds; raises ValueError for what is none."""
+    return duration(value) if isinstance(value, str) else float(str(value))
 
 
 def _between(low: float, high: float) -> float:
