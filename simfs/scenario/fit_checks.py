@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
@@ -34,6 +35,7 @@ def check_calibration(scenario: Scenario, document: Document) -> Iterator[Proble
         seen.add(fit.parameter)
         problems = list(_bound_problems(fit, path, document))
         yield from problems or _start_problems(scenario, fit, path, document)
+        yield from _permit_problems(scenario, fit, at)
         for number, choice in enumerate(fit.rows):
             yield from _row_problems(scenario, choice, document.place_of((*path, "rows", number)))
 
@@ -166,15 +168,27 @@ def _number(value: object) -> float:
     return float(value)
 
 
+def _permit_problems(scenario: Scenario, fit: Fit, at: str) -> Iterator[Problem]:
+    """Refuse what the data set does not let be fitted, if it says what it lets be."""
+    dataset = _dataset_of(scenario)
+    may = dataset.fit if dataset else ()
+    if may and fit.parameter not in may:
+        yield Problem(at, f"on this data set only {_listed(list(may))} may be fitted, not '{fit.parameter}'")
+
+
+def _dataset_of(scenario: Scenario) -> Dataset | None:
+    """The scenario's data set; None where there is none that can be read, which is told elsewhere."""
+    from simfs.scenario.measured import load_dataset
+
+    with suppress(ScenarioError):
+        return load_dataset(scenario.measured.dataset) if scenario.measured else None
+    return None
+
+
 def _row_problems(scenario: Scenario, choice: RowChoice, place: Place) -> Iterator[Problem]:
     if scenario.measured is None:
         yield Problem(place.value, "rows to calibrate on need 'measured:' data")
-        return
-    from simfs.scenario.measured import load_dataset
-
-    try:
-        dataset = load_dataset(scenario.measured.dataset)
-    except ScenarioError:
+    if (dataset := _dataset_of(scenario)) is None:
         return
     if choice.series not in dataset.series:
         near = nearest(choice.series, dataset.series)
