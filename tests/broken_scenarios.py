@@ -116,7 +116,7 @@ CASES = [
     Case("{profile: server-24, cpus: 4}", "./no/such.yaml", "4:10", "unknown machine"),
     Case("machine:", "machin:", "4:1", "did you mean 'machine'?"),
     Case("kernel: linux-6.11", "kernel: linux-6.11x", "5:9", "did you mean 'linux-6.11'?"),
-    Case("kernel: linux-6.11", "kernel: {profile: linux-6.11, tick: 0 ms}", "5:37", "above 0"),
+    Case("kernel: linux-6.11", "kernel: {profile: linux-6.11, tick: 0 ms}", "5:37", "at least 1000"),
     Case(
         "kernel: linux-6.11", "kernel: {profile: linux-6.11, preemption: ful}", "5:43", "did you mean 'full'?"
     ),
@@ -172,13 +172,18 @@ CASES = [
     Case("kind: xfs", "kind: {}", "6:20", "not one of"),
     Case("size: 8 GiB", "size: 8", "6:31", "8 has no unit: write a size as, for example, '8 GiB'"),
     Case("size: 8 GiB", "size: 8 GB iB", "6:31", "is not a size"),
+    Case("kernel: linux-6.11", "kernel: {profile: linux-6.11, tick: 1 ns}", "5:37", "kernel.tick"),
+    Case("kernel: linux-6.11", "kernel: {profile: linux-6.11, base_slice: 0}", "5:43", "kernel.base_slice"),
     Case("size: 8 GiB", "size: 8 Gib", "6:31", "did you mean 'GiB'?"),
     Case("size: 8 GiB", "size: -8 GiB", "6:31", "at least 1"),
     Case("size: 8 GiB", "size: 0", "6:31", "at least 1"),
     Case("agcount: 4", "agcount: 0", "6:47", "greater than or equal to 1"),
     Case("agcount: 4", "agcount: 100000", "6:13", "mkfs.xfs takes 16 MiB to 1 TiB a group"),
     Case("agcount: 4", "agcout: 4", "6:38", "did you mean 'agcount'?"),
-    Case("agcount: 4", "costs: {nothing.like_it: 1 us}", "6:46", "unknown cost 'nothing.like_it'"),
+    Case(
+        "agcount: 4", "costs: {nothing.like_it: 1 us}", "6:46", "unknown cost 'nothing.like_it'; there are "
+    ),
+    Case("agcount: 4", "costs: {dread.qqqqqqqqqqqq: 1 us}", "6:46", "'; there are dread."),
     Case("filesystem: {kind: xfs, size: 8 GiB, agcount: 4}", "filesystem: xfs", "6:13", "expected a mapping"),
     Case(
         "filesystem: {kind: xfs, size: 8 GiB, agcount: 4}",
@@ -239,12 +244,17 @@ CASES = [
     Case("workload.tasks: [1, 2]", "workload.tasks: []", "17:19", "at least 1 item"),
     Case("workload.tasks: [1, 2]", "workload.tasks: 2", "17:19", "valid tuple"),
     Case("workload.tasks: [1, 2]", "workload.tasks: [1, 0]", "17:23", "greater than or equal to 1"),
+    Case("workload.tasks: [1, 2]", "workload.tasks: [1, '2']", "17:23", "valid integer, got '2'"),
+    Case(
+        "workload.tasks: [1, 2]", "workload.tasks: [1, 2, 1]", "17:26", "workload.tasks: 1 is there already"
+    ),
     Case("workload.tasks: [1, 2]", "workload.tasks: [1, two]", "17:23", "valid integer"),
     Case("workload.tasks: [1, 2]", "worklod.tasks: [1, 2]", "17:3", "did you mean 'workload.tasks'?"),
     Case("workload.tasks: [1, 2]", "tasks: [1, 2]", "17:3", "cannot be swept"),
     Case("workload.tasks: [1, 2]", "measure.seed: [1, 2]", "17:3", "cannot be swept"),
     Case("workload.tasks: [1, 2]", "workload.tasks.x: [1, 2]", "17:3", "single value"),
     Case("workload.tasks: [1, 2]", "workload: [1, 2]", "17:3", "cannot be swept"),
+    Case("workload.tasks: [1, 2]", "kernel: [linux-6.1]", "17:3", "did you mean 'kernel.profile'?"),
     Case("  workload.tasks: [1, 2]", "  - 3", "17:3", "expected a mapping"),
     Case(
         "workload.tasks: [1, 2]",

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from simfs.cli import app
-from simfs.experiments.advise import Advice, Choice, advise, flat_from, from_xfs_info
+from simfs.experiments.advise import Advice, Choice, _flat, advise, flat_from, from_xfs_info
 from simfs.experiments.points import the_point
 from simfs.reports.advise import figure
 from simfs.results.statistics import Estimate
@@ -55,6 +55,17 @@ def test_the_gain_is_flat_where_more_groups_bring_no_two_per_cent() -> None:
     found = flat_from([choice(4, 100), choice(8, 197), choice(16, 199), choice(32, 200)])
     assert found is not None
     assert found.agcount == 8
+
+
+def test_a_gain_that_more_groups_lose_again_is_not_called_flat() -> None:
+    """A lock of all groups that is overrun: what the groups held back comes to it at once."""
+    own = [choice(4, 100), choice(8, 200), choice(16, 140)]
+    assert _flat("shared", own, own[1]) == (
+        "with one shared directory the gain ends at agcount=8: 200/s, against 100/s at 4 and at most 200/s at 8,"
+        " and 140/s at 16"
+    )
+    assert "do not matter" not in _flat("shared", own[1:], own[1])
+    assert "is flat from agcount=8 on" in _flat("shared", [*own[:2], choice(16, 199)], own[1])
 
 
 def test_a_choice_that_stalls_is_never_advised() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
+import resource
 import shlex
 import subprocess
 import sys
@@ -22,7 +24,7 @@ import simfs.results.run
 from simfs.cli import app
 from simfs.machine.recorder import Trace
 from simfs.reports.export import write_files
-from simfs.results.store import Store, engine_version
+from simfs.results.store import Store, engine_version, write_whole
 from simfs.scenario import paths
 
 RUNNER = CliRunner()
@@ -135,7 +137,22 @@ def test_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
             answer = RUNNER.invoke(app, [command, *SMALL, "--out", str(tmp_path / command)])
             assert answer.exit_code == 4
             assert "No space left on device" in answer.stderr.splitlines()[-1]
+            assert ("cycles/s" in answer.stdout) == (
+                command == "run"
+            )  # a sweep keeps its runs, a run has only this
     assert RUNNER.invoke(app, ["sweep", *SMALL, "--out", str(tmp_path / "sweep")]).exit_code == 0
+
+
+def test_a_write_that_fails_names_its_file(tmp_path: Path) -> None:
+    """Python's error of a write names none, and was told as one of standard output."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        with pytest.raises(OSError, match=re.escape(str(tmp_path / "there"))):
+            write_whole(tmp_path / "there", b"x" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())
 
 
 # --- Results -----------------------------------------------------------------------------------------------

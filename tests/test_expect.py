@@ -52,6 +52,7 @@ def test_sums_bind_less_than_products_and_units_are_carried() -> None:
         ("idle_percent > 1 ms", "% and ms are not the same"),
         ("throughput * throughput > 1", "a product of /s and /s"),
         ("1 / throughput > 1", "divided by /s"),
+        ("throughput > 1 / 0", "divides by 0"),
         ("(throughput > 1", "a ')' is missing"),
         ("throughput > > 1", "'>' stands where"),
         ("throughput > 1 !", "cannot read '!'"),

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+import simfs.experiments.lock_order as lock_order_
 from simfs.cli import app
-from simfs.experiments.lock_order import LockOrder, lock_order
+from simfs.experiments.lock_order import WINDOWS_NS, LockOrder, Taken, lock_order
 from simfs.experiments.points import the_point
+from simfs.reports.explain import waits_by
 from simfs.scenario import load
 
 RUNNER = CliRunner()
@@ -49,6 +51,43 @@ def test_a_lock_of_ones_own_is_explained_too() -> None:
     assert "Locks in the order" in done.stdout
 
 
+def test_a_lock_is_told_with_the_role_and_kind_that_a_scenario_may_set() -> None:
+    group = next(
+        lock for lock in order("ext4-mballoc", "base").locks if lock.lock.startswith("ext4.group lock")
+    )
+    assert (group.role, group.kind, group.type) == ("ext4.group_spin", "qspinlock", "spinlock")
+
+
+def test_how_one_waits_is_of_the_kernel_s_own_kind() -> None:
+    """An rwsem of Linux 3.0 spins for nobody, an rwlock always; both by their kind, not by what `perf` calls them."""
+
+    def waits(kind: str, kernel_type: str) -> str:
+        return waits_by(Taken("a", "a", kind, kernel_type, (), 1))
+
+    assert waits("rwsem-2.6", "rwsem") == "sleeps"
+    assert waits("rwsem-5.11", "rwsem") == "spins, then sleeps"
+    assert waits("qrwlock", "rwlock") == "spins"
+    assert waits("bit-lock", "bit") == "sleeps"
+    assert waits("spinlock", "spinlock") == "spins"  # the wait lock inside another
+
+
+def test_where_more_happens_than_a_trace_takes_less_time_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[float] = []
+    trace = lock_order_.machine.trace
+
+    def short(spec: str, *program: object) -> object:
+        asked.append(json.loads(spec)["duration_ns"])
+        if asked[-1] > WINDOWS_NS[-1]:
+            raise ValueError("trace: more than 1000000 events: ask for less time")
+        return trace(spec)
+
+    monkeypatch.setattr(lock_order_._engine, "trace", short)
+    assert order("lock-cycle", "mutex").locks
+    assert asked == list(WINDOWS_NS)
+
+
 def test_the_words_say_what_is_simulated() -> None:
     told = explain("lock-cycle", "--variant", "mutex").stdout
     assert "first-come-first-served" in told
@@ -61,7 +100,7 @@ def test_the_words_say_what_is_simulated() -> None:
 def test_json_has_words_locks_and_order() -> None:
     found: dict[str, Any] = json.loads(explain("compile-24", "--variant", "xfs", "--format", "json").stdout)
     assert found["words"]["held against"] == "seed-xfs-compile-2024"
-    assert {"lock", "type", "sites", "times"} == set(found["locks"][0])
+    assert {"lock", "role", "kind", "type", "sites", "times"} == set(found["locks"][0])
     assert {"outer", "inner", "times"} == set(found["nested"][0])
 
 

@@ -329,6 +329,8 @@ def test_a_fragmented_file_has_a_deeper_extent_map(tmp_path: Path) -> None:
         ("direct: true", "written: 50 %", "8:.*written is for rw: write, not for rand"),
         ("direct: true", "iodepth: 2", "8:.*iodepth above 1 needs direct: true"),
         ("direct: true, size: 64 MiB", "direct: true, size: 1 KiB", "8:.*does not hold a block"),
+        ("64 MiB", "9 GiB", "8:53: the files have 9.0 GiB together, and filesystem.size is 8.0"),
+        ("64 MiB", "3 GiB, files: per-task", "8:53: the files have 12.0 GiB together"),
         ("direct: true", "rw: randread, readers: 1", "8:.*readers are for randrw"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,14 +17,18 @@ BASE: dict[str, Any] = {
     "workload": {"kind": "dbench", "tasks": 1},
     "sweep": {"workload.tasks": [1, 8]},
     "measure": {"warmup": "1 ms", "duration": "1 ms", "replications": 1},
-    "measured": {"dataset": "xfs-dbench-flush-2022", "variants": {}},
+    "measured": {"dataset": "guest-gcc", "variants": {}},
 }  # fmt: skip
 
 
-def refused(parameter: str, bounds: list[object]) -> str:
-    rows = [{"series": "nvme", "x": 1.0, "metric": "throughput_mb_per_s"}]
-    fit = {"parameter": parameter, "bounds": bounds, "rows": rows}
-    document = BASE | {"variants": [{"name": "nvme"}], "calibrate": [fit]}
+ROWS = [{"series": "ext4", "x": 24.0, "metric": "compiles_per_s"}]
+
+
+def refused(
+    parameter: str, bounds: list[object], prior: object = None, *, times: int = 1, **other: object
+) -> str:
+    fit = {"parameter": parameter, "bounds": bounds, "rows": ROWS, "prior": prior}
+    document = BASE | {"variants": [{"name": "nvme"}], "calibrate": [fit] * times} | other
     try:
         load(document)
     except ScenarioError as error:
@@ -60,4 +65,47 @@ def test_a_size_cannot_be_fitted() -> None:
     [("machine.speed", [1, 4]), ("device.write.time", ["10 us", "90 us"]), ("device.read.cv", [1, 2])],
 )
 def test_plain_numbers_and_times_can_be_fitted(parameter: str, bounds: list[object]) -> None:
-    assert refused(parameter, bounds) == ""
+    assert refused(parameter, bounds, bounds[0]) == ""
+
+
+@pytest.mark.parametrize(
+    "parameter", ["machine.speed", "variants.nvme.machine.speed", "machine.costs.wakeup"]
+)
+def test_what_has_no_value_needs_a_prior(parameter: str) -> None:
+    """Two of them were a KeyError."""
+    bounds: list[object] = ["1 us", "2 us"] if parameter.endswith("wakeup") else [1, 2]
+    assert "has no value of its own in the scenario to start from: give a prior" in refused(parameter, bounds)
+    assert refused(parameter, bounds, bounds[1]) == ""
+
+
+def test_a_cost_that_nothing_reads_cannot_be_fitted() -> None:
+    assert "unknown cost 'foo'" in refused("filesystem.costs.foo", ["1 us", "2 us"], "1 us")
+
+
+@pytest.mark.parametrize(
+    ("prior", "says"),
+    [
+        (5, "lies outside of the bounds: 5"),
+        ("1 us", "no value as the bounds are: 1 us"),
+        ([1], "no value as the bounds are: a list"),
+    ],
+)
+def test_a_prior_is_a_value_within_the_bounds(prior: object, says: str) -> None:
+    why = refused("machine.speed", [0.5, 2], prior)
+    assert why.startswith("dict['calibrate'][0]['prior']: ")
+    assert says in why
+
+
+def test_only_what_the_data_set_lets_be_fitted(tmp_path: Path) -> None:
+    whole = (Path(__file__).parents[1] / "scenarios/measured/guest-gcc.yaml").read_text("utf-8")
+    (tmp_path / "own.yaml").write_text(f"{whole}fit: [device.flush.time]\n", "utf-8")
+    asked = {"measured": {"dataset": f"{tmp_path}/own.yaml", "variants": {}}}
+    assert refused("machine.speed", [0.5, 2], 1, **asked).endswith(
+        "on this data set only device.flush.time may be fitted, not 'machine.speed'"
+    )
+    assert refused("device.flush.time", ["1 us", "9 us"], "2 us", **asked) == ""
+
+
+def test_a_parameter_is_fitted_once() -> None:
+    why = refused("machine.speed", [0.5, 2], 1, times=2)
+    assert why == "dict['calibrate'][1]['parameter']: 'machine.speed' is fitted already"

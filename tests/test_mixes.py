@@ -170,6 +170,7 @@ def test_a_directory_that_has_many_files_already_is_slower(scenario: MakeSpec, f
         ("{kind: mix, operations: []}", r"m\.yaml:7:.*operations: a mix needs at least one"),
         ("{kind: mix, operations: [{op: stat, weight: 0}]}", r"m\.yaml:7:55: .*weight"),
         ("{kind: mix, file_set: shared, operations: [{op: unlink}]}", r"m\.yaml:7:.*file_set is shared"),
+        ("{kind: mix, file_size: 9 GiB, operations: [{op: stat}]}", r"m\.yaml:7:34: the files have 9.0 GiB"),
         ("{kind: fs_mark, sync: 2}", r"m\.yaml:7:33: .*sync: 2 is not one of 0, 1, 3 or 5"),
         ("{kind: fs_mark, loops: 3}", r"m\.yaml:7:27: unknown key 'loops'"),
     ],

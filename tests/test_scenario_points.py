@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from typer.testing import CliRunner
 
-from simfs.scenario import ScenarioError, expand, load, points_at, to_run_spec
+from simfs.cli import app
+from simfs.scenario import ScenarioError, expand, load, points_at, selecting_none, to_run_spec
 
 BASE: dict[str, Any] = {
     "simfs": 1,
@@ -55,6 +57,20 @@ def test_only_points_where_all_holds_differ(tmp_path: Path) -> None:
 def test_later_entries_are_laid_over_earlier_ones(tmp_path: Path) -> None:
     file = write(tmp_path, MORE, {"variant": "xfs", "workload": {"initial_files": 7}})
     assert [files for files, _, _ in files_and_windows(file).values()] == [7, 7, 0, 80]
+
+
+def test_an_entry_that_selects_nothing_is_told(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        MORE,
+        {"at": {"workload.tsks": 8}, "workload": {"initial_files": 7}},
+        {"at": {"workload.tasks": 9}, "workload": {"initial_files": 7}},
+    )
+    assert list(selecting_none(load(file))) == [1, 2]
+    told = CliRunner().invoke(app, ["explain", str(file)]).stderr
+    assert "points.1: selects no point" in told
+    by_hand = CliRunner().invoke(app, ["explain", str(file), "--set", "workload.tasks=9"]).stderr
+    assert "selects no point" not in by_hand
 
 
 def test_it_holds_also_where_a_key_is_set_by_hand_or_points_are_asked_for(tmp_path: Path) -> None:

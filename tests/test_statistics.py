@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 from scipy.special import stdtrit
 
+from simfs.reports.numbers import half_width
 from simfs.results.statistics import Estimate, batch_means, interval, jain, mser, paired_difference, student_t
 
 
@@ -32,6 +33,13 @@ def mm1_waits(rng: np.random.Generator, runs: int, length: int, rho: float) -> N
 
 def coverage(estimates: list[Estimate], truth: float) -> float:
     return sum(e.contains(truth) for e in estimates) / len(estimates)
+
+
+def test_the_last_bits_of_a_double_are_no_half_width() -> None:
+    """Equal rates of windows whose lengths differ in the last bit were told as `63 ± 7.1e-15`."""
+    assert half_width(interval([63.0, 63.0, math.nextafter(63.0, 64.0)])) == "0"
+    assert half_width(interval([63.0, 63.0, 63.1])) == "0.14"
+    assert half_width(interval([0.0, 0.0])) == "0"
 
 
 def test_student_t_on_the_textbook_example() -> None:

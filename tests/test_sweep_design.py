@@ -66,6 +66,17 @@ def test_a_list_comes_from_a_table(tmp_path: Path) -> None:
     ]
 
 
+def test_a_number_beside_texts_in_a_table_is_a_number(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("workload.tasks,a.b\n1,2\nx,2\n")
+    assert [row["workload.tasks"] for row in rows_from(tmp_path / "rows.csv")] == [1, "x"]
+
+
+def test_two_columns_of_one_key_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("workload.tasks,workload.tasks\n1,2\n")
+    with pytest.raises(DesignError, match=r"has two columns 'workload\.tasks'"):
+        rows_from(tmp_path / "rows.csv")
+
+
 @pytest.mark.parametrize(
     ("options", "kind", "says"),
     [

@@ -143,7 +143,12 @@ def test_columns_by_name_and_in_full() -> None:
     assert "idle %" not in text
     wide = RUNNER.invoke(app, [*small, "--wide"]).stdout
     assert max(map(len, wide.splitlines())) > 118 or "J/op" in wide
+    text = RUNNER.invoke(app, [*small, "--columns", "hand-offs,holder %"]).stdout
+    assert "hand-" in text
+    assert "/sleep/dev" in text
+    assert "spin %" not in text
     answer = RUNNER.invoke(app, [*small, "--columns", "spinn %"])
+    assert "spin %" in answer.stdout  # a word that is mistyped does not cost a run
     assert answer.exit_code == 2
     assert "did you mean 'spin %'" in answer.stderr
 

@@ -203,10 +203,14 @@ def overrides(settings: list[str] | None, seed: int | None) -> list[str]:
 
 
 def loaded(scenario: str, given: list[str]) -> Scenario:
-    """The scenario with settings laid over it; tells which of them no variant leaves as they are."""
-    from simfs.scenario import load, without_effect
+    """The scenario with settings laid over it; tells what of them, and of `points:`, has no effect."""
+    from simfs.scenario import load, selecting_none, without_effect
 
     found = load(scenario, given)
+    for number in (
+        () if given else selecting_none(found)
+    ):  # a setting may end a sweep, and so what selects from it
+        notes().print(f"points.{number}: selects no point, so it changes nothing")
     for key in without_effect(found, sorted(keys_of(given))):
         own = f"variants.{found.variants[0].name}.{key}"
         notes().print(

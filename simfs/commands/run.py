@@ -125,11 +125,15 @@ def run(
         _refuse_unknown(asked, variants or [])
         chosen = _machine_for(asked, engine, check=check)
         asked, result = _answer(asked, given, chosen, options, check=check)
-        _write(result, asked, chosen, out, report)  # before anything is printed: who reads that may go away
-        if as_tool is not None:
-            _print_as(result, as_tool, variants[0] if variants else None)
-        else:
-            _print(result, output, wide=wide, columns=names_of(columns))
+        try:
+            _write(
+                result, asked, chosen, out, report
+            )  # before anything is printed: who reads that may go away
+        finally:  # a full disk does not cost what was run
+            if as_tool is not None:
+                _print_as(result, as_tool, variants[0] if variants else None)
+            else:
+                _print(result, output, wide=wide, columns=names_of(columns))
         _complain_of(result)
     raise typer.Exit(result.exit_code)
 
@@ -217,11 +221,12 @@ def _print(result: ScenarioResult, output: Format, *, wide: bool, columns: tuple
         from simfs.reports.layout import report_console
         from simfs.reports.text import columns_of, print_report
 
-        if unknown := set(columns) - set(known := columns_of(result)):
+        unknown = set(columns) - set(known := columns_of(result))
+        print_report(result, report_console(wide=wide, columns=() if unknown else columns))
+        if unknown:  # which columns there are is known by now, and so is the result
             raise refused(
                 f"--columns {', '.join(sorted(unknown))}: there is no such column; {choices(min(unknown), known)}"
             )
-        print_report(result, report_console(wide=wide, columns=columns))
         return
     from simfs.reports.export import to_csv, to_json
 

@@ -30,8 +30,7 @@ from simfs.commands.experiment import (
     question,
     write_answer,
 )
-from simfs.scenario.problems import Problem, ScenarioError
-from simfs.scenario.suggest import nearest
+from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
     from simfs.experiments.whatif import WhatIf
@@ -154,9 +153,7 @@ def _changes(
     known = vocabulary().lock_kinds
     for kind in kinds:
         if kind not in known:
-            raise ScenarioError(
-                [Problem(f"--kind {kind}", "there is no lock of this kind", nearest(kind, known))]
-            )
+            raise refused(f"--kind {kind}: there is no lock of this kind; {choices(kind, known)}")
     changes: list[dict[str, object] | str] = [{"hold_scale": scale} for scale in scales]
     changes += ["remove"] if remove else []
     changes += [{"kind": kind} for kind in kinds]

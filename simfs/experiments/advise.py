@@ -272,16 +272,26 @@ def _flat(directories: str, own: Sequence[Choice], flat: Choice) -> str:
     layout = _layout(directories)
     fewest = min(own, key=lambda c: c.agcount or 0)
     most = max(own, key=lambda c: c.throughput.mean)
+    lost = _lost(own, flat, most)
+    fall = f", and {lost.throughput.mean:,.0f}/s at {lost.agcount}" if lost else ""
     if flat is fewest:
+        which = "more allocation groups bring nothing" if lost else "allocation groups do not matter"
         return (
-            f"with {layout} allocation groups do not matter: agcount={flat.agcount} is within {100 * FLAT:.0f} %"
-            f" of the best of {len(own)} counts ({most.throughput.mean:,.0f}/s at {most.agcount})"
+            f"with {layout} {which}: agcount={flat.agcount} is within {100 * FLAT:.0f} %"
+            f" of the best of {len(own)} counts ({most.throughput.mean:,.0f}/s at {most.agcount}{fall})"
         )
+    where = f"ends at agcount={flat.agcount}" if lost else f"is flat from agcount={flat.agcount} on"
     return (
-        f"with {layout} the gain is flat from agcount={flat.agcount} on: {flat.throughput.mean:,.0f}/s, against"
-        f" {fewest.throughput.mean:,.0f}/s at {fewest.agcount} and at most {most.throughput.mean:,.0f}/s at"
-        f" {most.agcount}"
+        f"with {layout} the gain {where}: {flat.throughput.mean:,.0f}/s, against {fewest.throughput.mean:,.0f}/s"
+        f" at {fewest.agcount} and at most {most.throughput.mean:,.0f}/s at {most.agcount}{fall}"
     )
+
+
+def _lost(own: Sequence[Choice], flat: Choice, most: Choice) -> Choice | None:
+    """The worst choice with more groups than `flat`, if it is worse than the best."""
+    more = [c for c in own if (c.agcount or 0) > (flat.agcount or 0) and c.verdict != "stall"]
+    worst = min(more, key=lambda c: c.throughput.mean, default=None)
+    return worst if worst and worst.throughput.mean < (1 - FLAT) * most.throughput.mean else None
 
 
 def _why(now: Choice, best: Choice) -> list[str]:

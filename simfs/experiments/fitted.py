@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from simfs.results.model import Fit, MeasuredRow
 from simfs.results.run import Engine, Progress, Runs
 from simfs.scenario import Point, Scenario, expand, to_run_spec, value_of, with_values
-from simfs.scenario.fit_checks import chosen_rows
+from simfs.scenario.fit_checks import chosen_rows, number_of
 from simfs.scenario.metrics import metric
 from simfs.scenario.source_ranges import source_range
-from simfs.scenario.units import duration
 
 if TYPE_CHECKING:  # with NumPy, which a run without a fit does not need
     from simfs.experiments.calibrate import Build, Parameter
@@ -92,14 +91,10 @@ def _parameters(scenario: Scenario) -> list[Parameter]:
 def _parameter(scenario: Scenario, key: str, bounds: tuple[object, object], prior: object) -> Parameter:
     from simfs.experiments.calibrate import CalibrationError, Parameter
 
-    low, high = map(_number, bounds)
+    low, high = map(number_of, bounds)
     start = value_of(scenario, key) if prior is None else prior
     if start is None:
         raise CalibrationError(f"{key} has no value of its own in the scenario to start from: give a prior")
     # What is written with a unit of time is a duration; everything else that can be fitted is a bare number.
     unit = "ns" if isinstance(bounds[0], str) else ""
-    return Parameter(key, low, high, _number(start), unit, source_range(scenario, key))
-
-
-def _number(value: object) -> float:
-    return duration(value) if isinstance(value, str) else float(str(value))
+    return Parameter(key, low, high, number_of(start), unit, source_range(scenario, key))

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simfs import _engine, machine
-from simfs.results.run_result import RunResult
+from simfs.machine.locks.policy import POLICIES
+from simfs.machine.recorder import MOST_EVENTS
+from simfs.results.run_result import LockStats, RunResult
 from simfs.scenario import Point, to_run_spec
 from simfs.scenario.program import program_of
 
 if TYPE_CHECKING:
     from simfs.machine import Event
 
-WINDOW_NS = 30e6
-"""Long enough for some hundred operations of most loads."""
+WINDOWS_NS = (30e6, 1e6)
+"""Long enough for some hundred operations of most loads; shorter where more happens than a trace takes."""
 
 INNER = ".wait_lock"
 """What a sleeping lock has inside; it is taken with it and not told."""
@@ -25,9 +27,11 @@ INNER = ".wait_lock"
 
 @dataclass(frozen=True)
 class Taken:
-    """A lock class, its type, and the places that take it."""
+    """A lock class, its role and kind as `locks:` of a scenario has them, its type, and the places that take it."""
 
     lock: str
+    role: str
+    kind: str
     type: str
     sites: tuple[str, ...]
     times: int
@@ -55,14 +59,20 @@ def lock_order(point: Point) -> LockOrder:
 
     A lock that is taken rarely may be missing. Raises ValueError for what the engine refuses.
     """
-    spec = to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": WINDOW_NS}
-    text = json.dumps(spec)
-    traced = machine.trace if point.scenario.own_locks else _engine.trace
-    report, events = traced(text, *(program_of(text) or ()))
+    spec = to_run_spec(point, 0)
+    kinds = {role: kind for role, kind in spec["kernel"]["locks"].items() if kind in POLICIES}
+    locks, events = _traced(point, spec)
     nested = Counter(_nested(events))
     taken = [
-        Taken(lock.name, lock.type, tuple(s.site for s in lock.sites if s.acquired and s.site), lock.acquired)
-        for lock in RunResult.read(report).locks
+        Taken(
+            lock.name,
+            lock.role,
+            kinds.get(lock.role, lock.type),
+            lock.type,
+            tuple(s.site for s in lock.sites if s.acquired and s.site),
+            lock.acquired,
+        )
+        for lock in locks
         if (lock.acquired or lock.acquired_shared) and not lock.name.endswith(INNER)
     ]
     depth = _depths(nested)
@@ -70,6 +80,21 @@ def lock_order(point: Point) -> LockOrder:
         tuple(sorted(taken, key=lambda lock: (depth.get(lock.lock, 0), lock.lock))),
         tuple(Nested(*pair, times) for pair, times in sorted(nested.items())),
     )
+
+
+def _traced(point: Point, spec: dict[str, Any]) -> tuple[Sequence[LockStats], Sequence[Event]]:
+    """The locks and events of the longest window that a trace takes."""
+    traced = machine.trace if point.scenario.own_locks else _engine.trace
+    for window in WINDOWS_NS:
+        text = json.dumps(spec | {"warmup_ns": 0.0, "duration_ns": window})
+        try:
+            report, events = traced(text, *(program_of(text) or ()))
+        except ValueError as error:
+            if window == WINDOWS_NS[-1] or f"{MOST_EVENTS} events" not in str(error):
+                raise
+        else:
+            return RunResult.read(report).locks, events
+    raise AssertionError("the last window ends or raises")
 
 
 def _nested(events: Iterable[Event]) -> Iterable[tuple[str, str]]:

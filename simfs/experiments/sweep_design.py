@@ -185,7 +185,17 @@ def rows_from(path: Path) -> tuple[Row, ...]:
         raise DesignError(f"--list {path}: cannot be read: {error}") from None
     if table.num_rows == 0:
         raise DesignError(f"--list {path}: has no rows")
-    return distinct(table.to_pylist())
+    names = table.column_names
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise DesignError(f"--list {path}: has two columns '{repeated}'")
+    return distinct({key: _cell(value, path) for key, value in row.items()} for row in table.to_pylist())
+
+
+def _cell(value: object, path: Path) -> object:
+    """A value as it is in a scenario: in a column with texts, numbers are read as texts, too."""
+    if not isinstance(value, str):
+        return value
+    return next(iter(_values(value, f"--list {path}")))
 
 
 def distinct(rows: Iterable[Row]) -> tuple[Row, ...]:

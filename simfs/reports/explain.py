@@ -96,15 +96,13 @@ def _measure(asked: Scenario) -> str:
 
 
 def waits_by(lock: Taken) -> str:
-    """How one waits for a lock of this type, in words of `simfs locks`."""
-    policy = POLICIES.get(ALIASES.get(lock.type, lock.type))
+    """How one waits for a lock of this kind, in words of `simfs locks`; nothing of a lock of the user's own."""
+    policy = POLICIES.get(ALIASES.get(lock.kind, lock.kind))
     if policy is None:
         return "spins" if lock.type == "spinlock" else ""
-    return (
-        "spins"
-        if policy.context == "preemption off"
-        else ("sleeps" if policy.spin == "nobody" else "spins, then sleeps")
-    )
+    if policy.context == "preemption off":
+        return "spins"
+    return "sleeps" if policy.spin == "nobody" else "spins, then sleeps"
 
 
 def print_explanation(
@@ -125,14 +123,20 @@ def locks_sheet(point: Point, order: LockOrder) -> Sheet:
     """The locks in their order: which stand directly above each, and who takes it."""
     table = new_table(f"Locks in the order in which they are taken, {point.id}")
     table.add_column("lock")
-    table.add_column("type", leaves=2)
+    table.add_column("role", leaves=4)
+    table.add_column("kind", leaves=2)
     table.add_column("waits", leaves=1)
     table.add_column("taken inside")
     table.add_column("by", leaves=3)
     for lock in order.locks:
         outer = [each.outer for each in order.nested if each.inner == lock.lock]
         table.add_row(
-            lock.lock, lock.type, waits_by(lock), ", ".join(outer) or "nothing", ", ".join(lock.sites)
+            lock.lock,
+            lock.role,
+            lock.kind,
+            waits_by(lock),
+            ", ".join(outer) or "nothing",
+            ", ".join(lock.sites),
         )
     return table
 

@@ -60,6 +60,11 @@ class _Column:
     cells: list[str] = field(default_factory=list)
 
     @property
+    def called(self) -> str:
+        """The name as it is typed: in one line, and without the list of parts in `holder %:` and its parts."""
+        return self.name.partition(":")[0].replace("-\n", "-").replace("\n", " ")
+
+    @property
     def is_text(self) -> bool:
         """Text is folded where it must be; numbers and short words never are."""
         return self.options.get("justify") != "right" and not self.options.get("no_wrap")
@@ -109,7 +114,7 @@ class Sheet:
 
     def laid_out(self, width: int, only: Sequence[str] = ()) -> Table:
         """The table for a width; of the columns `only` these, where there are any, and those that always stay first."""
-        shown = [column for column in self.columns if not only or column.name in only or _names(column)]
+        shown = [column for column in self.columns if not only or column.called in only or _names(column)]
         while _needed(shown) > width and (last := max((c.leaves for c in shown), default=0)):
             shown = [column for column in shown if column.leaves < last]
         table = Table(title=Text(self.title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)

@@ -10,6 +10,10 @@ NOTHING = "-"
 """What stands where there is no number."""
 
 
+ROUNDING = 1e-12
+"""Part of a mean by which equal observations may differ."""
+
+
 def plain(value: float | None) -> str:
     """Three significant digits, more where they are whole: `1,499`, `27.3`, `0.00412`."""
     if value is None:
@@ -27,7 +31,9 @@ def plus_minus(estimate: Estimate | None) -> str:
 
 
 def half_width(estimate: Estimate) -> str:
-    """A half-width with as many decimals as the mean beside it."""
+    """A half-width with as many decimals as the mean beside it; what the last bits of a double make is none."""
+    if estimate.half_width <= ROUNDING * abs(estimate.mean):
+        return "0"
     return f"{estimate.half_width:,.0f}" if abs(estimate.mean) >= 100 else f"{estimate.half_width:.2g}"
 
 

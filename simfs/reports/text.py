@@ -59,7 +59,7 @@ def sheets(result: ScenarioResult) -> list[Sheet]:
 
 def columns_of(result: ScenarioResult) -> list[str]:
     """Names of all columns of a report, each once."""
-    return list(dict.fromkeys(column.name for sheet in sheets(result) for column in sheet.columns))
+    return list(dict.fromkeys(column.called for sheet in sheets(result) for column in sheet.columns))
 
 
 def curves(result: ScenarioResult) -> list[Sheet]:

@@ -104,7 +104,10 @@ def engine_version() -> str:
 
 
 def write_whole(path: Path, data: bytes, *, sync: bool = False) -> None:
-    """Replace a file as a whole; with `sync`, also a power cut leaves the old or the new one."""
+    """Replace a file as a whole; with `sync`, also a power cut leaves the old or the new one.
+
+    Raises OSError with the file's name.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = _draft(path)
     try:
@@ -114,6 +117,8 @@ def write_whole(path: Path, data: bytes, *, sync: bool = False) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         draft.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None  # a write names no file
     finally:
         draft.unlink(missing_ok=True)
 

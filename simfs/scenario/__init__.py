@@ -9,7 +9,15 @@ if TYPE_CHECKING:
     from simfs.scenario.fit_checks import chosen_rows
     from simfs.scenario.loader import load
     from simfs.scenario.measured import Dataset, PlacedRow, load_dataset, placed_rows
-    from simfs.scenario.points import Point, expand, points_at, value_of, with_values, without_effect
+    from simfs.scenario.points import (
+        Point,
+        expand,
+        points_at,
+        selecting_none,
+        value_of,
+        with_values,
+        without_effect,
+    )
     from simfs.scenario.problems import Problem, ScenarioError
     from simfs.scenario.run_spec import to_run_spec
     from simfs.scenario.schema import Measure, Scenario
@@ -28,6 +36,7 @@ __all__ = [
     "load_dataset",
     "placed_rows",
     "points_at",
+    "selecting_none",
     "to_run_spec",
     "value_of",
     "with_values",
@@ -38,7 +47,7 @@ _HOMES = {
     "fit_checks": ("chosen_rows",),
     "loader": ("load",),
     "measured": ("Dataset", "PlacedRow", "load_dataset", "placed_rows"),
-    "points": ("Point", "expand", "points_at", "value_of", "with_values", "without_effect"),
+    "points": ("Point", "expand", "points_at", "selecting_none", "value_of", "with_values", "without_effect"),
     "problems": ("Problem", "ScenarioError"),
     "run_spec": ("to_run_spec",),
     "schema": ("Measure", "Scenario"),

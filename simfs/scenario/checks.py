@@ -87,6 +87,9 @@ def check_points(scenario: Scenario, document: Document) -> Iterator[Problem]:
                 yield Problem(at, f"'{key}' is no key of {', '.join(SECTIONS)}", nearest(key, scenario.sweep))
 
 
+LISTED = 40
+"""As many names are told where none is like the one that is unknown."""
+
 _COMMON = ("lock", "locks", "order", "data_lines", "device")
 """What lock cycles of all groups have in common: the locks."""
 
@@ -230,8 +233,31 @@ def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Pro
             whose = f"{use.profile}: " if use.profile else ""
             message = f"{whose}nothing of {use.kind} reads the cost '{unread}'"
             yield Problem(at, message, nearest(unread, read))
+    yield from _room_problems(scenario, document)
     yield from _fio_problems(scenario, document)
     yield from _operation_problems(scenario, document)
+
+
+def _room_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    """Refuse files that would not fit, of which the operations that only look at them would tell nothing."""
+    use = scenario.filesystem
+    if isinstance(use, NoFilesystem) or (needed := _bytes_at_first(scenario)) <= use.size:
+        return
+    at = document.place_of(("workload", "size" if scenario.workload.kind == "fio" else "file_size")).value
+    yield Problem(
+        at,
+        f"the files have {needed / 2**30:,.1f} GiB together, and filesystem.size is {use.size / 2**30:,.1f}",
+    )
+
+
+def _bytes_at_first(scenario: Scenario) -> int:
+    """How much data the tasks' files have when a run begins."""
+    use = scenario.workload
+    if isinstance(use, Fio):
+        return use.size * (use.tasks if use.files == "per-task" else 1)
+    if isinstance(use, Mix):
+        return use.files * (use.file_size or 0) * (use.tasks if use.file_set == "own" else 1)
+    return 0
 
 
 REFUSED = {
@@ -287,6 +313,16 @@ def _unknown(
     known = list(known)
     for name in given:
         if name not in known:
-            yield Problem(
-                document.place_of((*path, name)).key, f"unknown {what} '{name}'", nearest(name, known)
-            )
+            near = nearest(name, known)
+            others = "" if near else _some_of(name, known)
+            yield Problem(document.place_of((*path, name)).key, f"unknown {what} '{name}'{others}", near)
+
+
+def _some_of(name: str, known: Iterable[str]) -> str:
+    """What there is instead of a name like no other: those that begin alike, else how names begin."""
+    every = list(known)
+    begin = name.partition(".")[0] + "."
+    parts = {each.partition(".")[0] + (".*" if "." in each else "") for each in every}
+    shown = [each for each in every if each.startswith(begin)] or sorted(parts)
+    more = f" and {len(shown) - LISTED} more" if len(shown) > LISTED else ""
+    return f"; there are {', '.join(shown[:LISTED])}{more}" if shown else ""

@@ -128,7 +128,7 @@ def value_of(part: Part, value: Callable[[Term], Number]) -> Number:
 def _joined(sign: str, left: Number, right: Number, unit: str) -> Number:
     """Intervals by their corners: wide rather than narrow."""
     if sign == "/" and right.mean == 0:
-        raise ZeroDivisionError
+        raise ZeroDivisionError("divides by 0")
     ends = [
         _done(sign, a, b)
         for a in (left.low, left.high)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
+from simfs.scenario.checks import check_profiles
 from simfs.scenario.document import Document, Path_, Place
 from simfs.scenario.overlay import assign, split_key
 from simfs.scenario.points import value_of
@@ -24,9 +26,16 @@ if TYPE_CHECKING:
 
 def check_calibration(scenario: Scenario, document: Document) -> Iterator[Problem]:
     """Yield what is wrong with the parameters to fit, their bounds and their rows."""
+    seen = set[str]()
     for index, fit in enumerate(scenario.calibrate):
         path: Path_ = ("calibrate", index)
-        yield from _bound_problems(fit, path, document)
+        at = document.place_of((*path, "parameter")).value
+        if fit.parameter in seen:
+            yield Problem(at, f"'{fit.parameter}' is fitted already")
+        seen.add(fit.parameter)
+        problems = list(_bound_problems(fit, path, document))
+        yield from problems or _start_problems(scenario, fit, path, document)
+        yield from _permit_problems(scenario, fit, at)
         for number, choice in enumerate(fit.rows):
             yield from _row_problems(scenario, choice, document.place_of((*path, "rows", number)))
 
@@ -39,7 +48,11 @@ def _bound_problems(fit: Fit, path: Path_, document: Document) -> Iterator[Probl
         place = Place(at, document.place_of((*path, "bounds", number)).value)
         try:
             assign(trial, split_key(fit.parameter), bound, place)
-            numbers.append(_number(value_of(Scenario.model_validate(trial.data), fit.parameter)))
+            tried = Scenario.model_validate(trial.data)
+            numbers.append(_number(value_of(tried, fit.parameter)))
+            if unknown := [p for p in check_profiles(tried, trial) if p.where in (place.key, place.value)]:
+                yield from unknown
+                return
         except ValidationError as error:
             yield from problems_of(error, trial)
             return
@@ -60,6 +73,37 @@ def _bound_problems(fit: Fit, path: Path_, document: Document) -> Iterator[Probl
     elif not isinstance(fit.bounds[0], str) and not _takes(document, fit.parameter, _between(*numbers)):
         why = "is a whole number, and a fit tries values in between"
         yield Problem(at, f"'{fit.parameter}' {why}; {_instead(fit.parameter, document)}")
+
+
+def _start_problems(scenario: Scenario, fit: Fit, path: Path_, document: Document) -> Iterator[Problem]:
+    """What is wrong with where the search starts, given bounds that are sound."""
+    if fit.prior is None:
+        if _own_value(scenario, fit.parameter) is None:
+            why = "has no value of its own in the scenario to start from: give a prior"
+            yield Problem(document.place_of((*path, "parameter")).value, f"'{fit.parameter}' {why}")
+        return
+    at = document.place_of((*path, "prior")).value
+    try:
+        low, prior, high = map(number_of, (fit.bounds[0], fit.prior, fit.bounds[1]))
+    except ValueError:
+        yield Problem(at, f"the prior is no value as the bounds are: {shorten(fit.prior)}")
+        return
+    if isinstance(fit.prior, str) != isinstance(fit.bounds[0], str):
+        yield Problem(at, f"the prior is no value as the bounds are: {shorten(fit.prior)}")
+    elif not low <= prior <= high:
+        yield Problem(at, f"the prior lies outside of the bounds: {shorten(fit.prior)}")
+
+
+def _own_value(scenario: Scenario, key: str) -> object:
+    try:
+        return value_of(scenario, key)
+    except KeyError:
+        return None
+
+
+def number_of(value: object) -> float:
+    """A value to fit as a number, durations in nanoseconds; raises ValueError for what is none."""
+    return duration(value) if isinstance(value, str) else float(str(value))
 
 
 def _between(low: float, high: float) -> float:
@@ -124,15 +168,27 @@ def _number(value: object) -> float:
     return float(value)
 
 
+def _permit_problems(scenario: Scenario, fit: Fit, at: str) -> Iterator[Problem]:
+    """Refuse what the data set does not let be fitted, if it says what it lets be."""
+    dataset = _dataset_of(scenario)
+    may = dataset.fit if dataset else ()
+    if may and fit.parameter not in may:
+        yield Problem(at, f"on this data set only {_listed(list(may))} may be fitted, not '{fit.parameter}'")
+
+
+def _dataset_of(scenario: Scenario) -> Dataset | None:
+    """The scenario's data set; None where there is none that can be read, which is told elsewhere."""
+    from simfs.scenario.measured import load_dataset
+
+    with suppress(ScenarioError):
+        return load_dataset(scenario.measured.dataset) if scenario.measured else None
+    return None
+
+
 def _row_problems(scenario: Scenario, choice: RowChoice, place: Place) -> Iterator[Problem]:
     if scenario.measured is None:
         yield Problem(place.value, "rows to calibrate on need 'measured:' data")
-        return
-    from simfs.scenario.measured import load_dataset
-
-    try:
-        dataset = load_dataset(scenario.measured.dataset)
-    except ScenarioError:
+    if (dataset := _dataset_of(scenario)) is None:
         return
     if choice.series not in dataset.series:
         near = nearest(choice.series, dataset.series)

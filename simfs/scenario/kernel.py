@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, StrictBool, StrictFloat
 
 from simfs.scenario.section import Section, Text, refusal, shorten
-from simfs.scenario.units import Duration, PositiveDuration, checked_duration
+from simfs.scenario.units import Duration, TurnTime, checked_duration
 from simfs.scenario.words import Named, Schema
 from simfs.vocabulary import Vocabulary
 
@@ -61,8 +61,8 @@ class KernelUse(Section):
     profile: Text = Field(
         description="A release, for example linux-5.11, a profile in models/kernels, or path of a file like one."
     )
-    tick: PositiveDuration | None = Field(default=None, description="Length of a scheduler tick.")
-    base_slice: PositiveDuration | None = Field(default=None, description="Time slice of a task.")
+    tick: TurnTime | None = Field(default=None, description="Length of a scheduler tick.")
+    base_slice: TurnTime | None = Field(default=None, description="Time slice of a task.")
     rules: Annotated[dict[str, RuleValue], Schema(_rules_schema)] = Field(
         default={}, description="What this kernel does differently: rule -> value; no other rule changes."
     )

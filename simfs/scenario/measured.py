@@ -125,19 +125,19 @@ class Dataset(Section):
     series: dict[str, Series]
     rows: Annotated[tuple[Row, ...], Field(min_length=1)]
     fit: tuple[str, ...] = Field(
-        default=(), description="Dotted keys that may be fitted on the calibrate rows."
+        default=(), description="Dotted keys that may be fitted on the calibrate rows; any, when absent."
     )
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _rows_have_series(self) -> Self:
-        for row in self.rows:
+        for number, row in enumerate(self.rows):
             for name in [row.series] if row.over is None else [row.series, row.over.series]:
                 if name not in self.series:
-                    raise refusal(f"no series '{shorten(name)}'", nearest(name, self.series))
+                    raise refusal(f"rows.{number}: no series '{shorten(name)}'", nearest(name, self.series))
             if metric(row.metric).quantity in TOTALS and self.series[row.series].operations is None:
                 raise refusal(
-                    f"{row.metric} is the total of a run: series '{row.series}' must give its operations"
+                    f"rows.{number}: {row.metric} is the total of a run: series '{row.series}' must give its operations"
                 )
         return self
 

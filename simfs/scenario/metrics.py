@@ -150,7 +150,7 @@ def metric(name: str) -> Metric:
     if name.endswith("_per_s"):
         return Metric("throughput", "1/s")
     near = nearest(name, EXAMPLES)
-    hint = f"; did you mean '{near}'?" if near else ""
+    hint = f"; did you mean '{near}'?" if near else f"; metrics are such as {', '.join(EXAMPLES)}"
     raise ValueError(f"'{name}' is no metric that is simulated{hint}")
 
 

@@ -136,6 +136,17 @@ def without_effect(scenario: Scenario, keys: Iterable[str]) -> Iterator[str]:
                 yield key
 
 
+def selecting_none(scenario: Scenario) -> Iterator[int]:
+    """Yield the entries of `points:` that no point is selected by."""
+    document = _document(scenario)
+    if not (changes := document.data.pop("points", None)):
+        return
+    every = [(draft.variant, draft.document) for draft in drafts(document)]
+    for number, change in enumerate(changes):
+        if not any(_is_for(change, *point) for point in every):
+            yield number
+
+
 def _stands(value: object, scenario: Scenario, key: str) -> bool:
     try:
         return _agree(value, value_of(scenario, key))
@@ -222,10 +233,15 @@ def _change(document: Document, point: Document, variant: str) -> None:
     changes = document.data.get("points") or []
     before = point.copy() if changes else point
     for index, change in enumerate(changes):
-        of_variant = change.get("variant") in (None, variant)
-        if of_variant and all(_holds(before.data, key, value) for key, value in change.get("at", {}).items()):
+        if _is_for(change, variant, before):
             said = {key: words(key, change[key]) for key in (*SECTIONS, "measure") if change.get(key)}
             lay_over(point, said, ("points", index))
+
+
+def _is_for(change: Mapping[str, Any], variant: str, point: Document) -> bool:
+    """Whether an entry of `points:` selects a point."""
+    at = (change.get("at") or {}).items()
+    return change.get("variant") in (None, variant) and all(_holds(point.data, *each) for each in at)
 
 
 def _holds(data: object, key: str, value: object) -> bool:
@@ -246,6 +262,12 @@ def _check_sweep(document: Document, sweep: Mapping[str, list[Any]], variants: i
         for key in sweep
         if split_key(key)[0] not in (*SECTIONS, "groups") or "." not in key
     ]
+    problems += [
+        Problem(document.place_of(("sweep", key, i)).value, f"sweep.{key}: {value} is there already")
+        for key, values in sweep.items()
+        for i, value in enumerate(values)
+        if repr(value) in map(repr, values[:i])
+    ]
     points = variants * math.prod(map(len, sweep.values()))
     if points > MAX_POINTS:
         at = document.place_of(("sweep",)).key
@@ -257,11 +279,10 @@ def _check_sweep(document: Document, sweep: Mapping[str, list[Any]], variants: i
 def _not_swept(at: str, key: str) -> Problem:
     section, dot, rest = key.partition(".")
     near = nearest(section, SECTIONS)
-    return Problem(
-        at,
-        f"'{key}' cannot be swept: it must be a key of {', '.join(SECTIONS)}",
-        f"{near}{dot}{rest}" if near and rest else None,
-    )
+    meant = f"{near}{dot}{rest}" if near and rest else None
+    if isinstance(word := words(key, ""), dict):  # `kernel: NAME`, swept as it is written
+        meant = f"{key}.{next(iter(word))}"
+    return Problem(at, f"'{key}' cannot be swept: it must be a key of {', '.join(SECTIONS)}", meant)
 
 
 def _document(scenario: Scenario) -> Document:

@@ -118,7 +118,7 @@ def _refusal(detail: ErrorDetails, section: type[Section]) -> PydanticCustomErro
     if kind == "union_tag_not_found":
         return refusal(f"key {context['discriminator']} is missing")
     message = detail["msg"].removeprefix("Value error, ").replace("Input should", "should")
-    return refusal(f"{message}, got {shorten(detail['input'])}")
+    return refusal(f"{message}, got {_given(detail['input'])}")
 
 
 def _keys(section: type[Section]) -> list[str]:
@@ -129,7 +129,13 @@ def _not_a_choice(context: dict[str, Any], given: object) -> PydanticCustomError
     listed = context.get("expected") or context["expected_tags"]
     choices = re.findall(r"'([^']*)'", listed)
     got = context.get("tag", given)
-    return refusal(f"{shorten(got)} is not one of {', '.join(choices) or listed}", nearest(got, choices))
+    return refusal(f"{_given(got)} is not one of {', '.join(choices) or listed}", nearest(got, choices))
+
+
+def _given(value: object) -> str:
+    """What was given, as it may appear in a message; quoted where a text looks like a number, or like nothing."""
+    is_odd = isinstance(value, str) and not re.search("[^\\W\\d]", value)
+    return f"'{shorten(value)}'" if is_odd else shorten(value)
 
 
 def shorten(value: object) -> str:

@@ -167,6 +167,17 @@ PositiveDuration = Annotated[
 ]
 """Nanoseconds, above 0."""
 
+TurnTime = Annotated[
+    float,
+    BeforeValidator(checked_duration),
+    _between(1e3, MAX_NS, "a duration in nanoseconds"),
+    _AS_DURATION,
+    _schema(
+        "A duration of at least 1 us with its unit (ns, us, ms, s).", _NUMBER + _TIME_UNIT, "3 ms", zero=False
+    ),
+]
+"""Nanoseconds, at least 1000: how long a task runs at least, and a tick lasts."""
+
 Size = Annotated[
     int,
     BeforeValidator(size),
