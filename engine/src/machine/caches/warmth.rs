@@ -131,7 +131,7 @@ pub(super) struct Lines {
     pub stalled: u64,
 }
 
-/// What the caches of one CPU are.
+/// The caches of one CPU.
 struct At<'a> {
     core: &'a mut Cache,
     llc: &'a mut Cache,
