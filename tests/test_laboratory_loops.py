@@ -16,6 +16,7 @@ NAMES = (
     "_raw_spin_trylock", "_raw_spin_unlock", "ext4_free_blocks", "ext4_truncate",
     "__x64_sys_openat", "__x64_sys_getdents64", "__x64_sys_close",
     "xfs_dir_lookup_args", "xfs_dir_createname_args", "xfs_dir_removename_args", "__xfs_trans_commit",
+    "__x64_sys_ftruncate", "truncate_inode_pages_range",
 )  # fmt: skip
 KALLSYMS = "".join(f"{TEXT + 0x100 * nth:x} T {name}\n" for nth, name in enumerate(NAMES))
 
