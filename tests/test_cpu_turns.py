@@ -25,7 +25,7 @@ def spec(lock: str, *, turns: bool) -> Spec:
 
 def test_who_had_its_turn_before_the_writers_looks_in_the_next_round_and_others_at_once() -> None:
     """After a hold that began in an earlier round; a hold within a turn is met by nobody."""
-    waiting: set[int] = set()
+    waiting: set[int | None] = set()
     released, holder_cpu, began, holds = 0, 0, 0, 0
     at_once = next_round = 0
     for time, who, cpu, what, _ in _engine.trace(json.dumps(spec("tas", turns=True)))[1]:
