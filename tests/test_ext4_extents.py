@@ -8,7 +8,7 @@ import pytest
 from lock_steps import operations
 from machines import assert_same
 
-from engine import Spec, acquired_each, audited, read_answer, written_spec
+from engine import Spec, acquired_each, audited, read_answer, scenario_spec, written_spec
 from simfs.scenario import expand, load, to_run_spec
 
 JOBS = """\
@@ -141,3 +141,15 @@ def test_both_machines_do_the_same(tmp_path: Path, kernel: str) -> None:
 def test_a_run_with_all_of_it_leaves_its_structures_right(tmp_path: Path) -> None:
     work = ("create", "append", "fsync", "fallocate", "shorten", "truncate", "unlink")
     assert read_answer(mix(tmp_path, "linux-6.12", *work, tasks=8))["stall"] is None
+
+
+def test_who_drops_the_pages_of_a_closed_file_waits_until_its_extent_is_converted() -> None:
+    """Compilers replace files (`auto_da_alloc`), whose extents a worker converts; no other file may have the slot."""
+    spec = scenario_spec(
+        "emulated-compile",
+        "ext4-6.12-noautogroup",
+        "sweep.workload.tasks=[24]",
+        warmup_ns=71e6,
+        duration_ns=2e6,
+    )
+    assert all(law["ok"] for law in read_answer(spec | {"replication": 1})["laws"])

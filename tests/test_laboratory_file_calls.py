@@ -38,3 +38,24 @@ def test_the_block_of_a_directory_is_what_a_function_takes_more() -> None:
 
     found = file_calls.block_directory(rows("own:link_unlink", 70), rows("link_unlink", 0))
     assert found == {f"dir_block.{name}": [70] for name in file_calls.BLOCK_PARTS}
+
+
+def test_pages_of_a_truncation_are_parted_by_two_sizes_and_by_folios_on_xfs() -> None:
+    def rows(kind: str, instructions: int) -> list[Row]:
+        return made.rows(
+            kind, ("entry_SYSCALL_64", 0, 5), ("__x64_sys_ftruncate", 1, 10),
+            ("truncate_inode_pages_range", 2, instructions), ("", 1, 1), ("", -1, 10),
+        )  # fmt: skip
+
+    few, many, folio = (
+        rows(kind, instructions)
+        for kind, instructions in (
+            ("own:append_truncate", 100 + 4 * 30),
+            ("truncate_large", 100 + 16 * 30),
+            ("truncate_large", 100 + 30),
+        )
+    )
+    parts = {"truncate.pages": [100], "truncate.page": [30]}
+    assert file_calls.truncations([*few, *many], "btrfs") == parts
+    assert file_calls.truncations([*few, *folio], "xfs") == {"truncate.pages": [100], "truncate.folio": [30]}
+    assert file_calls.truncations([*few, *many], "tmpfs") == {"free_page": [30]}

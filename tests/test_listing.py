@@ -43,6 +43,12 @@ def test_a_directory_with_more_blocks_locks_each(tmp_path: Path) -> None:
     assert the_lock(result, "xfs.directory block").acquired / result.operations == pytest.approx(4, abs=0.1)
 
 
+def test_a_block_is_locked_as_long_as_its_own_names_take(tmp_path: Path) -> None:
+    """Two tasks' 65 names fill a block and leave a few for the next."""
+    block = the_lock(listed(tmp_path, "xfs", names=65, directories="shared"), "xfs.directory block")
+    assert block.hold_max_ns > 1.8 * block.hold_total_ns / block.acquired
+
+
 @pytest.mark.parametrize(
     ("kernel", "loses"), [("linux-5.3", False), ("linux-5.4", True), ("linux-6.6", True)]
 )

@@ -59,6 +59,8 @@ class Kernel:
     """EEVDF's base slice, or CFS's minimum granularity."""
     cfs: tuple[Time, Time] | None
     """Latency and wake-up granularity of CFS; kernels without have EEVDF."""
+    turns: bool
+    """CPUs execute one after the other in each round of `cpu_relax`."""
     run_to_parity: bool
     """A running task is protected for its slice."""
     place_lag: bool
@@ -156,6 +158,7 @@ class Kernel:
             tick=from_ns(kernel["tick_ns"]),
             base_slice=from_ns(kernel["base_slice_ns"]),
             cfs=(from_ns(cfs["latency_ns"]), from_ns(cfs["wakeup_granularity_ns"])) if cfs else None,
+            turns=rules["cpu.turns"],
             run_to_parity=rules["sched.run_to_parity"],
             place_lag=rules["sched.place_lag"],
             place_deadline_initial=rules["sched.place_deadline_initial"],

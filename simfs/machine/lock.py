@@ -393,7 +393,23 @@ class Lock:
         if not poller.on_cpu:
             return  # the host has taken its CPU
         written = max(self.machine.now + writer.segment.debt, writer.stores_until)  # stores are seen in order
-        poller.look_at(self.refetch(poller, written + self.machine.next_look(nth, of)))
+        if self.machine.kernel.turns:
+            at = self._next_turn(writer, poller, written)
+        else:
+            at = written + self.machine.next_look(nth, of)
+        poller.look_at(self.refetch(poller, at))
+
+    def _next_turn(self, writer: Task, poller: Task, written: Time) -> Time:
+        """When `poller` looks where CPUs take turns, one after the other in each round, in the order of their numbers.
+
+        A hold that began in the turn in which it ends was met by nobody. After another, who has had its turn before the
+        writer's looks in the next round.
+        """
+        around = max(self.machine.costs.cpu_relax, 1)
+        begins = written - written % around
+        was_met = self._held_since < begins
+        had_its_turn = poller.cpu.number < writer.cpu.number
+        return begins + around if was_met and had_its_turn else written
 
     def refetch(self, poller: Task, at: Time) -> Time:
         """When `poller` has the line again, which it asks for at `at`."""

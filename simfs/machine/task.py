@@ -220,7 +220,8 @@ class Task:
         """
         transfer = self.machine.topology.transfer(self.cpu.number, poller.cpu.number)
         self.stores_until = max(self.stores_until, self.machine.now + self.segment.debt + transfer)
-        poller.look_at(self.stores_until + transfer + self.machine.next_look())
+        looks = 0 if self.machine.kernel.turns else self.machine.next_look()
+        poller.look_at(self.stores_until + transfer + looks)
 
     def lines_of_waiter(self, waiter: Task) -> Time:
         """How long it takes to fetch the lines of `waiter` that the task needs before it wakes it.

@@ -38,6 +38,7 @@ cost_table!(CallCosts {
     append_page: ["call.append_page"],
     setattr_before: ["call.setattr_before_i_rwsem"],
     setattr: ["call.setattr_under_i_rwsem"],
+    chown: ["call.chown"],
     rename_before: ["call.rename_before_i_rwsem"],
     rename: ["call.rename_under_i_rwsem"],
     rename_after: ["call.rename_after_i_rwsem"],
@@ -91,9 +92,18 @@ pub struct Calls {
     pub pages: DataPages,
     /// Locks of ranges of files.
     locks: FileLocks,
-    /// The lists of pages; by file, the pages that it was written to.
+    /// The lists of pages; by file, what of its pages is new since it was laid out.
     lru: Rc<Lru>,
-    written: BySlot<u64>,
+    written: BySlot<Written>,
+}
+
+/// New pages of a file, and how many writes brought them: where folios are large, each write makes one.
+#[derive(Clone, Copy, Default)]
+pub struct Written {
+    /// Pages.
+    pub pages: u64,
+    /// Writes.
+    pub writes: u64,
 }
 
 impl Calls {
@@ -317,15 +327,21 @@ impl Calls {
             more => first + self.costs.append_page.saturating_sub(self.lru.of_file().0) * (more - 1),
         };
         m.run(Account::System, time).await;
-        self.written.put(file.inode, self.written.get(file.inode).unwrap_or(0) + new);
+        let Written { pages, writes } = self.written(file);
+        self.written.put(file.inode, Written { pages: pages + new, writes: writes + u64::from(new > 0) });
         self.lru.add(m, new).await;
+    }
+
+    /// What of a file's pages is new.
+    pub fn written(&self, file: &File) -> Written {
+        self.written.get(file.inode).unwrap_or_default()
     }
 
     /// The pages of a file that goes (`truncate_inode_pages_final`). What this takes is taken from the filesystem's step by [`Calls::without_lru`].
     pub async fn drop_pages<M: Machine>(&self, m: &M, file: &File) {
-        let pages = self.written.get(file.inode).unwrap_or(0);
+        let pages = self.written(file).pages;
         if pages > 0 {
-            self.written.put(file.inode, 0);
+            self.written.put(file.inode, Written::default());
             self.lru.truncate(m, pages).await;
         }
     }
@@ -365,6 +381,11 @@ impl Calls {
     /// Time of `utimes` before and under the file's `i_rwsem`.
     pub fn setattr(&self) -> (Time, Time) {
         (self.costs.setattr_before, self.costs.setattr)
+    }
+
+    /// What a `chown` takes more, under the file's `i_rwsem`.
+    pub fn chown(&self) -> Time {
+        self.costs.chown
     }
 
     /// Time of a rename before, under and after the directory's `i_rwsem`.

@@ -239,7 +239,8 @@ pub async fn set_attribute<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file
         Attribute::Times => sb.times.set(m, Timed::File(file.inode)),
         Attribute::Mode | Attribute::Owner => sb.times.changed(m, Timed::File(file.inode)),
     }
-    fs.setattr(m, file, attribute, under).await;
+    let more = if attribute == Attribute::Owner { sb.calls.chown() } else { 0 };
+    fs.setattr(m, file, attribute, under + more).await;
     m.unlock(lock, Side::Write).await;
     sb.end_write(m).await;
 }

@@ -166,7 +166,7 @@ impl Tmpfs {
         *size = size.saturating_sub(bytes);
         let (c, pages) = (&self.costs, before - size.div_ceil(u64::from(BLOCK)));
         let once = if pages > 0 { self.sb.calls.without_lru(c.evict_written.saturating_sub(c.evict)) } else { 0 };
-        once + c.free_page * pages.saturating_sub(1)
+        once + self.sb.calls.without_lru(c.free_page) * pages.saturating_sub(1)
     }
 }
 
@@ -331,6 +331,9 @@ impl<M: Machine> FileOperations<M> for Tmpfs {
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {
         let pages = self.drop_pages(file, less.map_or(u64::MAX, u64::from));
         m.run(Account::System, self.sb.calls.setattr().1 + pages).await;
+        if less.is_none() {
+            self.sb.calls.drop_pages(m, file).await;
+        }
     }
 
     async fn setattr(&self, m: &M, _: &File, _: Attribute, time: Time) {

@@ -59,6 +59,8 @@ macro_rules! rules {
 }
 
 rules! {
+    /// CPUs execute one after the other in each round of `cpu_relax`, as those of the laboratory do.
+    "cpu.turns" => turns: bool = false;
     /// Which scheduler ordinary tasks have.
     "sched.class" => class: sched::Class = sched::Class::Eevdf;
     /// EEVDF: a running task is protected from wake-up preemption for its slice (`RUN_TO_PARITY`).

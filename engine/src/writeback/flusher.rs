@@ -130,7 +130,7 @@ impl Writeback {
         true
     }
 
-    fn wake_waiting<M: Machine>(&self, m: &M) {
+    pub(super) fn wake_waiting<M: Machine>(&self, m: &M) {
         for task in std::mem::take(&mut *self.waiting.borrow_mut()) {
             m.wake(task);
         }

@@ -68,6 +68,8 @@ pub struct Writeback {
     list_lock: LockId,
     dirty: Cell<u64>,
     under_way: Cell<u64>,
+    /// Requests of all files that nobody waits for.
+    flushes: Cell<u64>,
     counts: Cell<Counts>,
     rates: RefCell<Rates>,
     dirtiers: RefCell<Vec<Dirtier>>,
@@ -102,6 +104,7 @@ impl Writeback {
             list_lock: m.new_lock(m.class("vfs.wb_list_lock", "vfs.wb_list")),
             dirty: Cell::new(0),
             under_way: Cell::new(0),
+            flushes: Cell::new(0),
             counts: Cell::default(),
             rates: RefCell::new(Rates::new(setting.bandwidth.unwrap_or(unlimited) / f64::from(BLOCK), setting.tasks)),
             dirtiers: RefCell::default(),
@@ -261,13 +264,26 @@ impl Writeback {
         }
     }
 
+    /// A request of a file is on its way that nobody waits for but who drops its pages.
+    pub fn begins_flush(&self, slot: u32) {
+        self.flushes.set(self.flushes.get() + 1);
+        self.change(slot, |file| file.under_way += 1);
+    }
+
+    /// It is on the device, and its extent is converted.
+    pub fn ends_flush<M: Machine>(&self, m: &M, slot: u32) {
+        self.flushes.set(self.flushes.get() - 1);
+        self.change(slot, |file| file.under_way -= 1);
+        self.wake_waiting(m);
+    }
+
     /// Waits until what the flusher submitted of a file is on the device (`filemap_fdatawait_range`).
     pub async fn wait_for_pages<M: Machine>(&self, m: &M, slot: u32) {
         self.wait_while(m, slot, |file| file.under_way > 0).await;
     }
 
     async fn wait_while<M: Machine>(&self, m: &M, slot: u32, waits: impl Fn(&OfFile) -> bool) {
-        while self.is_limited() && self.change(slot, |file| waits(file)) {
+        while (self.is_limited() || self.flushes.get() > 0) && self.change(slot, |file| waits(file)) {
             self.waiting.borrow_mut().push(m.task());
             m.wchan("folio_wait_writeback");
             m.park().await;

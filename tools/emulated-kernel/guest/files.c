@@ -142,6 +142,13 @@ static void append_large(const char *dir, int task, long n)
         die("append");
 }
 
+static void truncate_large(const char *dir, int task, long n)
+{
+    append_large(dir, task, n);
+    if (ftruncate(kept, 0) || lseek(kept, 0, SEEK_SET))
+        die("ftruncate");
+}
+
 static void list(const char *dir, int task, long n)
 {
     DIR *listed = opendir(dir);
@@ -259,6 +266,7 @@ const struct kind file_kinds[] = {
     {"read_large", large_prepare, read_large},
     {"overwrite_large", large_prepare, overwrite_large},
     {"append_large", large_prepare, append_large},
+    {"truncate_large", append_prepare, truncate_large},
     {"list", 0, list},
     {"link_unlink", stat_prepare, link_unlink},
     {"shorten", shorten_prepare, shorten},

@@ -180,6 +180,7 @@ def main(folder: Path) -> None:
         if filesystem == "btrfs":
             own |= trees.synced(loops.loops(called[0])["own:overwrite_fsync"])
         own |= file_calls.block_directory(*called) if filesystem == "xfs" else {}
+        own |= file_calls.truncations(called[0], filesystem) if filesystem != "ext4" else {}
         vfs |= around | loops.vfs(looped, filesystem) | file_calls.counted(*called, filesystem)
         here = (
             sources
@@ -189,6 +190,7 @@ def main(folder: Path) -> None:
             | loops.SOURCES
             | synced.SOURCES
             | file_calls.BLOCK_SOURCES
+            | file_calls.TRUNCATE_SOURCES
             | {f"{g}.": source(key) for g, key in GROUPS[filesystem].items()}
         )
         (into / f"{filesystem}.yaml").write_text(text(filesystem, f"Steps of {filesystem}", own, here))

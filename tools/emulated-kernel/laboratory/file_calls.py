@@ -34,6 +34,7 @@ SOURCES = {
     "call.overwrite": f"a write over 4 KiB that are cached, less one page{WHERE}the whole call",
     "call.overwrite_page": f"a page more of a write over cached pages, from 4 to 64 KiB{WHERE}whole calls",
     "call.append_page": f"a page more of a write at the end, from 4 to 64 KiB{WHERE}whole calls",
+    "call.chown": f"chown less chmod, medians{WHERE}whole calls",
     "call.setattr": f"utimensat{WHERE}{CUT}",
     "call.link": f"link{WHERE}{CUT}",
 }
@@ -49,6 +50,7 @@ def counted(rows: Sequence[Row], directories: Sequence[Row], filesystem: str) ->
     found |= {"call.lock_range": locks[::2], "call.unlock_range": locks[1::2]}
     small, large, linked = (Loop(row.log) for row in directories)
     found |= listing(small, large) | pages(logs)
+    found["call.chown"] = [round(median(took(logs["chown"], "chown")) - median(took(logs["chmod"], "chmod")))]
     for parts in (cut(logs["utimes"], call) for call in logs["utimes"].calls() if call.name == "utimensat"):
         found.setdefault("call.setattr_before_i_rwsem", []).append(parts[0])
         found.setdefault("call.setattr_under_i_rwsem", []).append(sum(parts[1:]))
@@ -76,6 +78,30 @@ def block_directory(rows: Sequence[Row], directories: Sequence[Row]) -> Values:
         few, many = (median(loop.inclusive(function)) for loop in (short, block))
         found[f"dir_block.{name}"] = [round(many - few)]
     return found
+
+
+_TRUNCATED = "an ftruncate to nothing of 4 pages, each by a write, less those"
+TRUNCATE_SOURCES = {
+    "truncate.pages": f"{_TRUNCATED}{WHERE}truncate_inode_pages_range",
+    "truncate.folio": f"a write's folio more in it, of 1 and 4{WHERE}truncate_inode_pages_range",
+    "truncate.page": f"a page more in it, of 4 and 16{WHERE}truncate_inode_pages_range",
+    "free_page": f"a page more in an ftruncate to nothing, of 4 and 16{WHERE}the whole call",
+}
+SMALL = 4
+"""Writes of a page before the truncation of `append_truncate`."""
+
+
+def truncations(rows: Sequence[Row], filesystem: str) -> Values:
+    """Return what pages take that a truncation drops; a large write makes one folio on XFS."""
+    logs = loops(rows)
+    few, many = logs["own:append_truncate"], logs["truncate_large"]
+    if filesystem == "tmpfs":
+        small, large = (median(took(loop, "ftruncate")) for loop in (few, many))
+        return {"free_page": [round((large - small) / (LARGE - SMALL))]}
+    small, large = (median(loop.inclusive("truncate_inode_pages_range")) for loop in (few, many))
+    of, folios = ("folio", 1) if filesystem == "xfs" else ("page", LARGE)
+    each = round((large - small) / (folios - SMALL))
+    return {"truncate.pages": [round(small - SMALL * each)], f"truncate.{of}": [each]}
 
 
 def took(loop: Loop, name: str) -> list[int]:

@@ -223,7 +223,13 @@ def _loops(filesystem: str) -> Guest:
 
 def _calls(filesystem: str) -> Guest:
     """The loops of `operations` by one task, untraced."""
-    loops = [*(f"own:{loop}" for loop in OPERATIONS), "read_large", "overwrite_large", "append_large"]
+    loops = [
+        *(f"own:{loop}" for loop in OPERATIONS),
+        "read_large",
+        "overwrite_large",
+        "append_large",
+        "truncate_large",
+    ]
     rows = (f"steps {filesystem} 4 loop-{loop} 0 50 y" for loop in loops)
     return Guest(f"steps-{filesystem}-operations", (*rows, "symbols"), cpus=1)
 

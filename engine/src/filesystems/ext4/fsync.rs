@@ -83,9 +83,12 @@ impl Ext4 {
         flushes
     }
 
-    /// `ext4_alloc_da_blocks`: what is dirty gets its blocks and is on its way; nobody waits for it.
+    /// `ext4_alloc_da_blocks`: what is dirty gets its blocks and is on its way. Only who drops the pages waits for it.
     pub(super) async fn flush<M: Machine>(&self, m: &M, slot: u32) {
         while let Some(piece) = self.take_piece(m, slot, u64::MAX, &mut ()).await {
+            if piece.is_new {
+                self.storage.writeback.begins_flush(slot);
+            }
             self.write_piece(m, slot, piece, self.fsync.flushed).await;
         }
     }
@@ -105,6 +108,9 @@ impl Ext4 {
             let (find, insert) = fs.map.times();
             let rest = fs.fsync.costs.convert.saturating_sub(find + insert);
             fs.convert_unwritten(&m, slot, handle, (find + insert, rest)).await;
+            if done == fs.fsync.flushed {
+                fs.storage.writeback.ends_flush(&m, slot); // ext4_finish_bio comes after the conversion
+            }
             m.complete(done).await;
         }
     }

@@ -31,11 +31,28 @@ impl State {
         if self.tasks[poller as usize].status != Status::Running {
             return; // the host has taken its CPU
         }
-        let writer = &self.tasks[writer as usize];
-        let written = (self.now + writer.segment.debt).max(writer.stores_until); // stores are seen in order
-        let at = written + self.next_look(nth, all);
+        let by = &self.tasks[writer as usize];
+        let written = (self.now + by.segment.debt).max(by.stores_until); // stores are seen in order
+        let at = match self.kernel.rules.turns {
+            true => self.next_turn(writer, lock, poller, written),
+            false => written + self.next_look(nth, all),
+        };
         let seen = self.refetch(at, lock, poller);
         self.spin_check(poller, seen);
+    }
+
+    /// CPUs take turns in the order of their numbers, one after the other in each round (`cpu_relax`). A hold that began in the turn in
+    /// which it ends was met by nobody. After another, who has had its turn before the writer's looks in the next round.
+    fn next_turn(&self, writer: TaskId, lock: LockId, poller: TaskId, written: Time) -> Time {
+        let round = self.costs.cpu_relax.max(1);
+        let begins = written - written % round;
+        let was_met = self.locks[lock as usize].held_since < begins;
+        let had_its_turn = self.tasks[poller as usize].cpu < self.tasks[writer as usize].cpu;
+        if was_met && had_its_turn {
+            begins + round
+        } else {
+            written
+        }
     }
 
     /// When `poller` has the line of `lock` again, which it asks for at `at`.
@@ -82,8 +99,9 @@ impl State {
         let writer = &mut self.tasks[writer as usize];
         let transfer = self.topology.transfer(writer.cpu, to);
         writer.stores_until = writer.stores_until.max(self.now + writer.segment.debt + transfer);
-        let seen = writer.stores_until + transfer + self.next_look(0, 1);
-        self.spin_check(poller, seen);
+        let stored = writer.stores_until + transfer;
+        let looks = if self.kernel.rules.turns { 0 } else { self.next_look(0, 1) };
+        self.spin_check(poller, stored + looks);
     }
 
     /// The running `task` reads the queue node of `other`.

@@ -37,10 +37,12 @@ impl Btrfs {
 
     /// `btrfs_setsize` and `btrfs_truncate` to nothing: what is on its way to the device is waited for, then the extents are given back
     /// in a handle, and the inode is written.
-    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, slot: u32) {
+    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File) {
+        let slot = file.inode;
         let inode = self.file(slot);
         self.data(slot).truncate();
         self.log.storage.writeback.truncated(m, slot, 0).await;
+        self.truncate_pages(m, file).await;
         self.ordered.wait_for_file(m, slot).await;
         let handle = self.start_transaction(m).await;
         let extents = self.data(slot).drop_extents();
@@ -49,5 +51,15 @@ impl Btrfs {
         m.run(Account::System, self.costs.unlink.after_truncate).await;
         self.data(slot).truncated(self.transid());
         self.transaction.end(m, handle).await;
+    }
+
+    /// `truncate_setsize` to nothing, with what `btrfs_invalidate_folio` takes of each page.
+    async fn truncate_pages<M: Machine>(&self, m: &M, file: &File) {
+        let (calls, c) = (&self.sb.calls, &self.costs.unlink);
+        let pages = calls.written(file).pages;
+        if pages > 0 {
+            m.run(Account::System, c.drop_pages + calls.without_lru(c.drop_page) * pages).await;
+            calls.drop_pages(m, file).await;
+        }
     }
 }

@@ -91,7 +91,7 @@ impl<M: Machine> FileOperations<M> for Btrfs {
 
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {
         match less {
-            None => self.truncate_file(m, file.inode).await,
+            None => self.truncate_file(m, file).await,
             Some(_) => m.give_up("btrfs truncates to nothing only here"),
         }
     }

@@ -109,7 +109,7 @@ impl<M: Machine> FileOperations<M> for Xfs {
 
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {
         match less {
-            None => self.truncate_file(m, file.inode).await,
+            None => self.truncate_file(m, file).await,
             Some(bytes) => self.shorten_file(m, file.inode, bytes).await,
         }
     }

@@ -11,13 +11,15 @@ use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::structures::file_blocks::Placed;
 use crate::filesystems::xfs::structures::touch::Touches;
-use crate::filesystems::{mapping, NoSpace, BLOCK};
+use crate::filesystems::{mapping, File, NoSpace, BLOCK};
 use crate::waist::Machine;
 use crate::waist::{Account, Time};
 use crate::writeback::Flushed;
 
 cost_table!(PreallocateCosts {
     look: ["tmp_short.lock_file_ilock_shared", "tmp_short.unlock_file_ilock_shared"],
+    drop_pages: ["truncate.pages"],
+    drop_folio: ["truncate.folio"],
     release: ["wfsync.unlock_cntbt", "wfsync.unlock_bnobt", "wfsync.trans_free_2", "wfsync.unlock_file_ilock_excl_3"],
 });
 
@@ -103,13 +105,25 @@ impl Xfs {
     }
 
     /// `xfs_setattr_size` to nothing. Pages under writeback are waited for.
-    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, slot: u32) {
+    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File) {
+        let slot = file.inode;
         let inode = self.inodes.inode(slot);
         self.sync.emptied(slot);
-        self.storage.writeback.truncated(m, slot, 0).await; // truncate_setsize
+        self.storage.writeback.truncated(m, slot, 0).await;
+        self.truncate_pages(m, file).await;
         self.itruncate(m, &inode, None).await;
         inode.test_flags(m).await; // sets XFS_ITRUNCATED
         self.inodes.set_empty(slot);
+    }
+
+    /// `truncate_setsize` to nothing: a folio for each write that had new pages.
+    async fn truncate_pages<M: Machine>(&self, m: &M, file: &File) {
+        let (calls, c) = (&self.sb.calls, &self.preallocate.0);
+        let folios = calls.written(file).writes;
+        if folios > 0 {
+            m.run(Account::System, c.drop_pages + calls.without_lru(c.drop_folio) * folios).await;
+            calls.drop_pages(m, file).await;
+        }
     }
 
     /// To so many bytes less: what the inode on disk does not know yet of the data that stay is written first.

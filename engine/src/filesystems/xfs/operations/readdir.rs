@@ -12,30 +12,37 @@ impl Xfs {
     /// So many names, each with its part of the time; the rest is before them.
     pub(super) async fn list_names<M: Machine>(&self, m: &M, dir: DirId, names: u32, time: Time) {
         let d = self.directory(dir);
-        let (each, blocks) = (self.sb.calls.readdir_name(), self.data_blocks(dir, names));
+        let (each, blocks) = (self.sb.calls.readdir_name(), self.names_by_block(dir, names));
         m.touch(d.line, Access::Read);
         let in_blocks = each * Time::from(names);
         m.run(Account::System, time.saturating_sub(in_blocks)).await;
-        for block in 0..blocks {
-            let buffer = self.data_block(m, dir, block);
+        for (block, &here) in blocks.iter().enumerate() {
+            let buffer = self.data_block(m, dir, block as u32);
             m.lock(d.ilock, Side::Read).await;
             m.lock(buffer, Side::Write).await;
             m.unlock(d.ilock, Side::Read).await;
-            m.run(Account::System, in_blocks / Time::from(blocks)).await;
+            m.run(Account::System, each * Time::from(here)).await;
             m.unlock(buffer, Side::Write).await;
         }
-        if blocks == 0 {
+        if blocks.is_empty() {
             m.lock(d.ilock, Side::Read).await; // in the inode: xfs_dir2_sf_getdents
             m.run(Account::System, in_blocks).await;
             m.unlock(d.ilock, Side::Read).await;
         }
     }
 
-    /// Data blocks with so many of a directory's names; none if they are in its inode.
-    fn data_blocks(&self, dir: DirId, names: u32) -> u32 {
+    /// How many of the directory's first names lie in each data block; nothing if they are in its inode.
+    fn names_by_block(&self, dir: DirId, mut names: u32) -> Vec<u32> {
         let layout = self.layout.borrow();
-        let directory = layout.dir(self.directory(dir).id);
-        let (blocks, all) = (directory.blocks().data as u64, u64::from(directory.names().max(1)));
-        (blocks * u64::from(names)).div_ceil(all) as u32
+        let mut blocks = Vec::new();
+        for all in layout.dir(self.directory(dir).id).names_by_block() {
+            let here = all.min(names);
+            blocks.push(here);
+            names -= here;
+            if names == 0 {
+                break;
+            }
+        }
+        blocks
     }
 }

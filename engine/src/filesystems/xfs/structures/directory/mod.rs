@@ -12,7 +12,7 @@ mod storage;
 use super::bmap::{BlockMap, Change, DATA_FORK_SIZE, ROOT_FORK_SIZE};
 use super::groups::{Groups, NoSpace};
 use super::touch::{BlockKind, Touches};
-use data::DIR_BLOCK;
+use data::{DataBlock, DIR_BLOCK};
 use forms::{block_add, find_in};
 use hash::{name_hash, HashEntries, HashEntry};
 use node::NodeIndex;
@@ -141,6 +141,16 @@ impl Directory {
     /// Where its blocks are.
     pub fn map(&self) -> &BlockMap {
         &self.storage.map
+    }
+
+    /// How many names each data block has, besides `.` and `..`.
+    pub fn names_by_block(&self) -> impl Iterator<Item = u32> + '_ {
+        let is_name = |block: &DataBlock, at: usize| !matches!(block.entry(at).0, b"." | b"..");
+        self.storage
+            .data
+            .iter()
+            .flatten()
+            .map(move |block| block.entries().filter(|&at| is_name(block, at)).count() as u32)
     }
 
     /// Block counts.
