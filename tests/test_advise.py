@@ -104,6 +104,15 @@ def test_the_figure_shows_both_layouts_and_the_advice(creators: Advice) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
+def test_the_figure_has_whole_numbers_and_not_a_factor(creators: Advice) -> None:
+    drawn = figure(creators.model_copy(update={"layouts": (choice(4, 2e6), choice(8, 3e6))}))
+    drawn.draw_without_rendering()
+    (axes,) = drawn.axes
+    assert axes.yaxis.get_offset_text().get_text() == ""
+    assert "3,000,000" in [label.get_text() for label in axes.get_yticklabels()]
+
+
 def test_one_task_is_told_to_stay() -> None:
     settings = [
         "workload.tasks=1",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-import simfs.experiments.lock_order as lock_order_
+from simfs import _engine, machine
 from simfs.cli import app
 from simfs.experiments.lock_order import WINDOWS_NS, LockOrder, Taken, lock_order
 from simfs.experiments.points import the_point
@@ -75,7 +75,7 @@ def test_where_more_happens_than_a_trace_takes_less_time_is_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[float] = []
-    trace = lock_order_.machine.trace
+    trace = machine.trace
 
     def short(spec: str, *program: object) -> object:
         asked.append(json.loads(spec)["duration_ns"])
@@ -83,7 +83,7 @@ def test_where_more_happens_than_a_trace_takes_less_time_is_looked_at(
             raise ValueError("trace: more than 1000000 events: ask for less time")
         return trace(spec)
 
-    monkeypatch.setattr(lock_order_._engine, "trace", short)
+    monkeypatch.setattr(_engine, "trace", short)
     assert order("lock-cycle", "mutex").locks
     assert asked == list(WINDOWS_NS)
 

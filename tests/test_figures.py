@@ -68,12 +68,13 @@ def beyond_view(axis: Axis) -> list[Text]:
 
 def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
     """Where each visible text of a figure lies, in pixels."""
-    with style():
+    with style():  # all of it: who asks for ticks later, with other fonts, is given other ticks
         figure.draw_without_rendering()
-    beyond = {id(t) for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for t in beyond_view(axis)}
-    every = [t for t in figure.findobj(Text) if isinstance(t, Text) and id(t) not in beyond]
-    texts = [t for t in every if t.get_visible() and t.get_text()]
-    return [(t.get_text(), t.get_window_extent()) for t in texts if t.get_window_extent().width > 0]
+        axes = [axis for each in figure.axes for axis in (each.xaxis, each.yaxis)]
+        beyond = {id(t) for axis in axes for t in beyond_view(axis)}
+        every = [t for t in figure.findobj(Text) if isinstance(t, Text) and id(t) not in beyond]
+        texts = [t for t in every if t.get_visible() and t.get_text()]
+        return [(t.get_text(), t.get_window_extent()) for t in texts if t.get_window_extent().width > 0]
 
 
 @pytest.mark.slow

@@ -17,7 +17,6 @@ BASE: dict[str, Any] = {
     "workload": {"kind": "dbench", "tasks": 1},
     "sweep": {"workload.tasks": [1, 8]},
     "measure": {"warmup": "1 ms", "duration": "1 ms", "replications": 1},
-    "measured": {"dataset": "guest-gcc", "variants": {}},
 }  # fmt: skip
 
 
@@ -25,10 +24,14 @@ ROWS = [{"series": "ext4", "x": 24.0, "metric": "compiles_per_s"}]
 
 
 def refused(
-    parameter: str, bounds: list[object], prior: object = None, *, times: int = 1, **other: object
+    parameter: str, bounds: list[object], prior: object = None, *, times: int = 1, measured: str = "guest-gcc"
 ) -> str:
     fit = {"parameter": parameter, "bounds": bounds, "rows": ROWS, "prior": prior}
-    document = BASE | {"variants": [{"name": "nvme"}], "calibrate": [fit] * times} | other
+    document = BASE | {
+        "variants": [{"name": "nvme"}],
+        "calibrate": [fit] * times,
+        "measured": {"dataset": measured},
+    }
     try:
         load(document)
     except ScenarioError as error:
@@ -99,11 +102,11 @@ def test_a_prior_is_a_value_within_the_bounds(prior: object, says: str) -> None:
 def test_only_what_the_data_set_lets_be_fitted(tmp_path: Path) -> None:
     whole = (Path(__file__).parents[1] / "scenarios/measured/guest-gcc.yaml").read_text("utf-8")
     (tmp_path / "own.yaml").write_text(f"{whole}fit: [device.flush.time]\n", "utf-8")
-    asked = {"measured": {"dataset": f"{tmp_path}/own.yaml", "variants": {}}}
-    assert refused("machine.speed", [0.5, 2], 1, **asked).endswith(
+    own = f"{tmp_path}/own.yaml"
+    assert refused("machine.speed", [0.5, 2], 1, measured=own).endswith(
         "on this data set only device.flush.time may be fitted, not 'machine.speed'"
     )
-    assert refused("device.flush.time", ["1 us", "9 us"], "2 us", **asked) == ""
+    assert refused("device.flush.time", ["1 us", "9 us"], "2 us", measured=own) == ""
 
 
 def test_a_parameter_is_fitted_once() -> None:

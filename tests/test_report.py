@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import simfs
 from simfs.cli import app
+from simfs.experiments.briefing import read
 from simfs.reports.layout import Sheet
 from simfs.reports.web import curves
 from simfs.reports.web.tables import sort_key, split_bar, table
@@ -138,6 +139,15 @@ def test_a_sensitivity_says_which_numbers_matter(folder: Path, tmp_path: Path) -
     assert "beyond noise" in text
     assert "throughput_per_s of sleeping" in text
     assert 'id="time-line"' not in text
+
+
+@pytest.mark.slow
+def test_the_time_line_of_a_sweep_is_of_a_point_that_was_run(tmp_path: Path) -> None:
+    """It was of as many tasks as the scenario has, beside curves that ended before."""
+    words = ["--quick", "--set", "measure.duration=1 ms", "--vary", "workload.tasks=1,2"]
+    done = RUNNER.invoke(app, ["sweep", "lock-cycle", *words, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.stderr
+    assert read([tmp_path / "out"]).point.scenario.tasks == 2
 
 
 def test_run_writes_the_same_page_but_what_ifs(folder: Path, report: Path) -> None:

@@ -6,12 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from simfs.cli import app
 from simfs.scenario import (
+    ScenarioError,
     expand,
     load,
     paths,
     placed_rows,
+    selecting_none,
+    swept_anyway,
     to_run_spec,
     value_of,
     with_values,
@@ -208,3 +213,33 @@ def test_a_setting_that_each_variant_sets_itself_is_without_effect(setting: str,
     small |= {"filesystem": {"kind": "xfs"}, "workload": {"kind": "create"}, "variants": variants}
     key = setting.partition("=")[0]
     assert list(without_effect(load(small, [setting]), [key])) == [key] * lost
+
+
+def test_what_a_variant_sets_of_a_swept_key_is_told(tmp_path: Path) -> None:
+    small = {
+        "simfs": 1, "name": "a", "title": "A", "machine": "server-24", "kernel": "linux-6.12",
+        "workload": {"kind": "lock_cycle", "lock": "mutex", "think": "1 us", "hold": "1 us"},
+        "variants": [{"name": "a", "workload": {"tasks": 3}}, {"name": "b", "workload": {"hold": "2 us"}}],
+        "sweep": {"workload.tasks": [1, 2]},
+    }  # fmt: skip
+    assert list(swept_anyway(load(small))) == ["variants.a.workload.tasks"]
+    assert list(swept_anyway(load(small, ["workload.tasks=2"]))) == []
+    (tmp_path / "a.yaml").write_text(json.dumps(small))
+    told = CliRunner().invoke(app, ["explain", str(tmp_path / "a.yaml")]).stderr
+    assert "variants.a.workload.tasks has no effect: workload.tasks is swept" in told
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_no_shipped_scenario_says_anything_in_vain(name: str) -> None:
+    asked = load(name)
+    assert list(swept_anyway(asked)) == []
+    assert list(selecting_none(asked)) == []
+
+
+def test_a_setting_of_a_variant_s_lock_role_and_where_it_is_wrong() -> None:
+    """The role was cut at its dot, and what is wrong was looked for in the file."""
+    changed = load("compile-24", ["variants.xfs-spinning.locks.xfs.buffer=mutex"])
+    assert {v.name: v for v in changed.variants}["xfs-spinning"].locks == {"xfs.buffer": "mutex"}
+    for wrong in ("locks.xfs.buffer=foo", "filesystem.agcount=-1"):
+        with pytest.raises(ScenarioError, match=rf"^--set variants\.xfs-spinning\.{wrong}: "):
+            load("compile-24", [f"variants.xfs-spinning.{wrong}"])

@@ -11,6 +11,8 @@ from scipy.signal import lfilter
 from scipy.special import stdtrit
 
 from simfs.reports.numbers import half_width
+from simfs.reports.text import error
+from simfs.results.model import Comparison, MeasuredRow
 from simfs.results.statistics import Estimate, batch_means, interval, jain, mser, paired_difference, student_t
 
 
@@ -40,6 +42,13 @@ def test_the_last_bits_of_a_double_are_no_half_width() -> None:
     assert half_width(interval([63.0, 63.0, math.nextafter(63.0, 64.0)])) == "0"
     assert half_width(interval([63.0, 63.0, 63.1])) == "0.14"
     assert half_width(interval([0.0, 0.0])) == "0"
+
+
+@pytest.mark.parametrize(("off", "says"), [(-0.04, "0.0 %"), (-0.06, "-0.1 %"), (3.0, "+3.0 %")])
+def test_an_error_that_rounds_to_nothing_has_no_sign(off: float, says: str) -> None:
+    row = MeasuredRow(dataset="a", series="a", variant="a", metric="creates_per_s", value=100, role="predict")
+    simulated = Estimate(mean=100 + off, low=None, high=None, n=1)
+    assert error(Comparison(row=row, simulated=simulated, error=off, error_percent=off)) == says
 
 
 def test_student_t_on_the_textbook_example() -> None:

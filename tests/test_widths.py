@@ -8,7 +8,7 @@ from collections.abc import Callable
 import fakes
 import pytest
 from rich.console import Console
-from test_figures import CURVE, TABLE
+from test_figures import CURVE, TABLE, assert_no_overlap
 from typer.testing import CliRunner
 
 from simfs.cli import app
@@ -20,7 +20,7 @@ from simfs.reports.catalogue import print_catalogue
 from simfs.reports.layout import ReportConsole, Sheet
 from simfs.reports.sweep import print_sweep
 from simfs.reports.text import print_report
-from simfs.reports.whatif import print_what_if
+from simfs.reports.whatif import figure, print_what_if
 from simfs.results.focus import focus
 from simfs.results.run import Runs, run_scenario
 from simfs.results.statistics import Estimate
@@ -133,6 +133,14 @@ def test_columns_that_matter_less_leave_first_and_together() -> None:
     assert shown(60) == ["name", "rate", "±", "wait"]
     assert shown(42) == ["name", "rate", "±"]
     assert shown(20) == ["name", "rate", "±"]
+
+
+def test_small_slopes_have_room_in_the_figure() -> None:
+    """Seven labels such as -0.075 lay over one another."""
+    slope = WHAT_IF.profile[0].model_copy(
+        update={"slope": Estimate(mean=0.002, low=-0.077, high=0.081, n=10)}
+    )
+    assert_no_overlap(figure(WHAT_IF.model_copy(update={"profile": (slope,) * 3})))
 
 
 @pytest.mark.slow

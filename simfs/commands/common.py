@@ -204,9 +204,11 @@ def overrides(settings: list[str] | None, seed: int | None) -> list[str]:
 
 def loaded(scenario: str, given: list[str]) -> Scenario:
     """The scenario with settings laid over it; tells what of them, and of `points:`, has no effect."""
-    from simfs.scenario import load, selecting_none, without_effect
+    from simfs.scenario import load, selecting_none, swept_anyway, without_effect
 
     found = load(scenario, given)
+    for key in swept_anyway(found):
+        notes().print(f"{key} has no effect: {key.split('.', 2)[2]} is swept")
     for number in (
         () if given else selecting_none(found)
     ):  # a setting may end a sweep, and so what selects from it

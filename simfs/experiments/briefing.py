@@ -13,7 +13,6 @@ import pyarrow as pa
 from pyarrow import parquet
 from pydantic import ValidationError
 
-from simfs.experiments.points import the_point
 from simfs.experiments.scene import Scene, Watcher, scenes
 from simfs.experiments.sensitivity import Parameter, Sensitivity, parameters
 from simfs.experiments.whatif import WhatIf
@@ -23,7 +22,7 @@ from simfs.results.focus import focus
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.run import native_engine, reference_engine
 from simfs.results.run_result import Strict
-from simfs.scenario import Point, Scenario, expand, to_run_spec
+from simfs.scenario import Point, Scenario, points_at, to_run_spec
 from simfs.scenario.left_out import LeftOut, left_out
 from simfs.scenario.problems import ScenarioError
 from simfs.scenario.suggest import choices, nearest
@@ -79,9 +78,10 @@ class Briefing:
         return self.point_of(max(focus(self.result), key=waited))
 
     def point_of(self, found: PointResult) -> Point:
-        """The scenario's point of a result; of a sweep over other keys its variant at the full machine."""
-        own = next((point for point in expand(self.scenario) if point.id == found.id), None)
-        return own or the_point(self.scenario, found.variant)
+        """The scenario's point of a result, also of a sweep over keys that the scenario does not sweep."""
+        values = {key: None if value == "null" else value for key, value in found.values.items()}
+        points = points_at(self.scenario, [values])
+        return next(point for point in points if point.variant == found.variant)
 
     def numbers(self) -> list[Number]:
         """The ten numbers that matter most where a sensitivity says so, else those with the widest ranges."""

@@ -22,7 +22,7 @@ from simfs.results.model import ScenarioResult, Wall
 from simfs.results.run import Engine, Progress
 from simfs.results.store import DISK_FAILURES, Store, engine_version, write_whole
 from simfs.scenario import Point, Scenario, points_at
-from simfs.scenario.overlay import split_key
+from simfs.scenario.points import sets
 
 Goal = Literal["knee", "crossover"]
 """What refinement looks for."""
@@ -63,7 +63,7 @@ class Plan:
     def undone(self) -> dict[str, list[str]]:
         """Varied keys that variants set themselves, with their names: `--vary` overrides them."""
         own = {variant["name"]: variant for variant in self.settings().get("variants", [])}
-        found = {key: [name for name, changes in own.items() if _sets(changes, key)] for key in self.keys}
+        found = {key: [name for name, changes in own.items() if sets(changes, key)] for key in self.keys}
         return {key: names for key, names in found.items() if names}
 
     def points(self) -> tuple[Point, ...]:
@@ -115,14 +115,6 @@ class Plan:
             raise SweepError(f"{folder / PLAN}: cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, ValidationError):
             raise SweepError(f"{folder / PLAN}: is not a plan that this simfs can read") from None
-
-
-def _sets(changes: object, key: str) -> bool:
-    for step in split_key(key):
-        if not isinstance(changes, Mapping) or step not in changes:
-            return False
-        changes = changes[step]
-    return True
 
 
 def rows_of_scenario(scenario: Scenario) -> tuple[Row, ...]:

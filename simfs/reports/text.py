@@ -256,8 +256,8 @@ def _distances(predicted: Sequence[Comparison]) -> Iterable[str]:
 def error(c: Comparison) -> str:
     """The error of a comparison: relative where that makes sense, else in points."""
     if c.row.metric.endswith("_percent"):
-        return f"{c.error:+.1f} points"
-    return f"{c.error_percent:+.1f} %" if c.error_percent is not None else f"{c.error:+.3g}"
+        return f"{percent(c.error, signed=True)} points"
+    return f"{percent(c.error_percent, signed=True)} %" if c.error_percent is not None else f"{c.error:+.3g}"
 
 
 def _curve(result: ScenarioResult, points: Sequence[PointResult], title: str, *, with_variant: bool) -> Sheet:

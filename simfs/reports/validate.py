@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from simfs.reports.layout import Sheet, new_table, report_console
-from simfs.reports.numbers import NOTHING, plain
+from simfs.reports.numbers import NOTHING, percent, plain
 from simfs.results.validation import COLUMNS, SAYERS, Row, Score, Validated, score
 from simfs.scenario.metrics import metric
 
@@ -240,8 +240,10 @@ def error(row: Row) -> str:
     if value is None:
         return NOTHING
     if row.unit == "%":
-        return f"{value - row.measured:+.1f} points"
-    return f"{value - row.measured:+.3g} {row.unit}" if row.error is None else f"{100 * row.error:+.1f} %"
+        return f"{percent(value - row.measured, signed=True)} points"
+    if row.error is None:
+        return f"{value - row.measured:+.3g} {row.unit}"
+    return f"{percent(100 * row.error, signed=True)} %"
 
 
 def _cells(row: Row) -> dict[str, str | float | None]:

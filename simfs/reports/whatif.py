@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -99,6 +100,7 @@ def _bars(axes: Axes, profile: tuple[LockSlope, ...]) -> None:
     axes.set_yticks(range(len(profile)), [s.lock for s in profile])
     axes.set_ylim(len(profile) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.set_xlabel("% gained per % of hold time removed")
 
 

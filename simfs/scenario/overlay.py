@@ -14,6 +14,7 @@ from simfs.scenario.suggest import nearest
 _NAMES_WITH_DOTS = {("locks",), ("sweep",), ("workload", "params"), ("kernel", "rules")} | {
     (section, table) for section in ("kernel", "filesystem") for table in ("costs", "constants")
 }
+_WITH_SECTIONS = (("variants",), ("groups",), ("points",))
 _WORDS = {"machine": "profile", "kernel": "profile", "device": "profile", "measured": "dataset"}
 
 
@@ -21,10 +22,15 @@ def split_key(key: str) -> Path_:
     """Split a dotted key; names of lock roles, costs and swept keys keep their own dots."""
     path: tuple[str, ...] = ()
     rest = key
-    while "." in rest and path not in _NAMES_WITH_DOTS:
+    while "." in rest and _in_sections(path) not in _NAMES_WITH_DOTS:
         head, rest = rest.split(".", 1)
         path = (*path, head)
     return (*path, rest)
+
+
+def _in_sections(path: tuple[str, ...]) -> tuple[str, ...]:
+    """The path as from the sections, of which entries of some lists have their own: `variants.NAME.locks`."""
+    return path[2:] if path[:1] in _WITH_SECTIONS else path
 
 
 def set_option(document: Document, option: str) -> None:
@@ -53,10 +59,12 @@ def lay_over(document: Document, changes: dict[str, Any], origin: Path_) -> None
 def assign(document: Document, path: Path_, value: object, place: Place) -> None:
     """Set one value; a new `kind` of a section keeps only what both kinds know. Raise `ScenarioError`."""
     holder: Any = document.data
+    steps: Path_ = ()  # with the numbers of entries for their names, as places have them
     for depth in range(len(path) - 1):
         widen_word(document, path[: depth + 1])
+        steps = (*steps, _step(holder, path[depth], place))
         holder = _enter(holder, path[: depth + 2], place)
-    last = _index(holder, path[-1], place) if isinstance(holder, list) else path[-1]
+    last = _step(holder, path[-1], place)
     if isinstance(holder, dict) and last == "kind" and len(path) == 2:
         _keep_common(holder, str(path[0]), value)
     if (
@@ -67,12 +75,12 @@ def assign(document: Document, path: Path_, value: object, place: Place) -> None
     ):
         holder.clear()
     holder[last] = value
-    resolved = (*path[:-1], last)
+    resolved = (*steps, last)
     for stale in [known for known in document.places if known[: len(resolved)] == resolved]:
         del document.places[stale]
     document.places[resolved] = place
     for depth in range(1, len(path)):
-        document.places.setdefault(path[:depth], place)  # of sections that were not there before
+        document.places.setdefault(resolved[:depth], place)  # of sections that were not there before
 
 
 def widen_word(document: Document, path: Path_) -> None:
@@ -113,7 +121,7 @@ def _keep_common(section: dict[str, Any], name: str, kind: object) -> None:
 def _enter(holder: Any, path: Path_, place: Place) -> object:  # noqa: ANN401 - any level of YAML data
     """Return what is at the last step of `path` but one; the last step is what is wanted of it."""
     *before, step, wanted = path
-    at: Any = _index(holder, step, place) if isinstance(holder, list) else step
+    at: Any = _step(holder, step, place)
     inner = holder[at] if isinstance(holder, list) else holder.get(at)
     is_time = path[0] == "workload" and wanted in SHAPES and isinstance(inner, (str, int))
     if inner is None and path[0] == "workload" and step in ARRIVALS:
@@ -124,6 +132,10 @@ def _enter(holder: Any, path: Path_, place: Place) -> object:  # noqa: ANN401 - 
         dotted = ".".join(map(str, (*before, step)))
         raise ScenarioError([Problem(place.key, f"{dotted} is a single value and has no keys")])
     return inner
+
+
+def _step(holder: object, step: str | int, place: Place) -> str | int:
+    return _index(holder, step, place) if isinstance(holder, list) else step
 
 
 def _index(items: list[Any], step: str | int, place: Place) -> int:

@@ -147,6 +147,23 @@ def selecting_none(scenario: Scenario) -> Iterator[int]:
             yield number
 
 
+def swept_anyway(scenario: Scenario) -> Iterator[str]:
+    """Yield the dotted keys that variants set and that are swept: at each point the sweep's value is taken."""
+    for variant in _document(scenario).data.get("variants") or []:
+        for key in scenario.sweep:
+            if sets(variant, key):
+                yield f"variants.{variant['name']}.{key}"
+
+
+def sets(changes: object, key: str) -> bool:
+    """Whether nested changes say something of a dotted key."""
+    for step in split_key(key):
+        if not isinstance(changes, Mapping) or step not in changes:
+            return False
+        changes = changes[step]
+    return True
+
+
 def _stands(value: object, scenario: Scenario, key: str) -> bool:
     try:
         return _agree(value, value_of(scenario, key))
