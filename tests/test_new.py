@@ -14,10 +14,11 @@ from simfs.scenario import expand, load, to_run_spec
 RUNNER = CliRunner()
 
 
-@pytest.mark.parametrize("about", STARTS)
+@pytest.mark.parametrize("about", sorted({*STARTS, "ext4", "btrfs", "tmpfs"}))
 def test_what_is_written_is_a_scenario(about: str, tmp_path: Path) -> None:
     assert RUNNER.invoke(app, ["new", str(tmp_path / "my run"), "--about", about]).exit_code == 0
     asked = load(tmp_path / "my run.yaml")
+    assert about not in ("xfs", "ext4", "btrfs", "tmpfs") or asked.filesystem.kind == about
     assert (asked.name, asked.expect) == ("my-run", ("throughput > 0",))
     assert all(to_run_spec(point, 0) for point in expand(asked))
 

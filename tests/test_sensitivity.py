@@ -22,6 +22,7 @@ from simfs.experiments.sensitivity import (
     sobol_shares,
 )
 from simfs.reports.sensitivity import bands, screening
+from simfs.results.statistics import Estimate
 from simfs.scenario import expand, load
 from simfs.scenario.models import load_machine
 
@@ -90,6 +91,11 @@ def test_a_semaphore_hangs_on_the_price_of_waking_and_not_on_idle_hands(tmp_path
     (band,) = found.bands
     assert band.low < band.median < band.high
     assert screening(found).axes[0].get_xlabel().endswith("(%)")
+    wide = Estimate(mean=4, low=-900, high=908, n=2)
+    unsure = found.model_copy(
+        update={"screened": tuple(s.model_copy(update={"mu_star": wide}) for s in found.screened)}
+    )
+    assert screening(unsure).axes[0].get_xlim() == (0, 12)
     assert bands(found).axes[0].get_xlabel() == "tasks"
 
 

@@ -23,6 +23,15 @@ expect:                       # what must hold, or `simfs run` ends with 1
   - throughput > 0
 """
 
+_FILES = """\
+workload: {kind: create_unlink, tasks: 24, directories: shared}
+variants:                     # designs to compare: what differs
+  - {name: shared, title: one directory}
+  - {name: per-task, title: a directory for each task, workload: {directories: per-task}}
+sweep:
+  workload.tasks: [1, 8, 24]
+"""
+
 STARTS = {
     "lock": (
         "Readers and writers of one lock",
@@ -36,18 +45,13 @@ variants:                     # designs to compare: what differs
   - {name: mutex, workload: {lock: mutex}}      # `simfs locks` names all kinds
 """,
     ),
-    "xfs": (
-        "Short-lived files in one directory",
-        """\
-filesystem: {kind: xfs, size: 8 GiB, agcount: 4}      # or btrfs, ext4, tmpfs
-workload: {kind: create_unlink, tasks: 24, directories: shared}
-variants:                     # designs to compare: what differs
-  - {name: shared, title: one directory}
-  - {name: per-task, title: a directory for each task, workload: {directories: per-task}}
-sweep:
-  workload.tasks: [1, 8, 24]
-""",
-    ),
+    **{
+        kind: (
+            "Short-lived files in one directory",
+            f"filesystem: {{kind: {kind}, size: 8 GiB{more}}}\n{_FILES}",
+        )
+        for kind, more in (("xfs", ", agcount: 4"), ("ext4", ""), ("btrfs", ""), ("tmpfs", ""))
+    },
     "fio": (
         "Direct I/O on one file",
         """\

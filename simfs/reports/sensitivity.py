@@ -75,7 +75,9 @@ def screening(found: Sensitivity) -> Figure:
         axes.axvline(found.noise_percent, color="#000000", linestyle="--", linewidth=1, label="noise alone")
         axes.set_yticks(range(len(shown)), [s.parameter for s in shown])
         axes.set_ylim(len(shown) - 0.5, -0.5)
-        axes.set_xlim(left=0)
+        strongest = max((s.mu_star.mean for s in shown), default=0.0)
+        # Few trajectories have intervals beside which no bar could be seen: such a one leaves the picture.
+        axes.set_xlim(0, min(axes.get_xlim()[1], 3 * strongest) or 1)
         axes.grid(axis="y", visible=False)
         axes.set_xlabel(f"mu*: effect of the parameter's range on {found.metric} (%)")
         handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
