@@ -174,8 +174,9 @@ def test_before_5_18_a_rename_joins_the_log_to_take_the_old_name_out(tmp_path: P
         "kind: mix, tasks: 1, files: 4, file_size: 4 KiB, order: in-turn,"
         " operations: [{op: append}, {op: fsync, on: written}, {op: rename, on: synced}]"
     )
+    others = "btrfs.rename_pin: joined, btrfs.rename_syncs_log: false"
     unlogs, stays = (
-        run(tmp_path, turns, rules=f"btrfs.rename_unlogs: {unlogs}, btrfs.rename_pin: joined")
+        run(tmp_path, turns, rules=f"btrfs.rename_unlogs: {unlogs}, {others}")
         for unlogs in ("true", "false")
     )
     joined = [the_lock(result, "btrfs.log_mutex").acquired / result.operations for result in (unlogs, stays)]
