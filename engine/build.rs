@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The second brings the programs to the machine in Python.
-const FOLDERS: [&str; 2] = ["src", "python/src"];
+/// The second has programs written in Python, and brings the others to the machine in Python.
+const FOLDERS: [&str; 2] = ["src", "python"];
 
 fn main() {
     let mut files = vec![PathBuf::from("Cargo.toml"), PathBuf::from("Cargo.lock")];

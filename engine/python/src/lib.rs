@@ -1,23 +1,14 @@
 //! The engine as the module `simfs._engine`. Only this crate knows that Python exists.
 //!
-//! `foreign` lets the built-in programs run on a machine written in Python; `values` are the random streams and
-//! histograms that such a machine shares with the native one. `programs` lets generators run as programs on either machine;
-//! `task` is what they are given and `steps` what they yield. `failure` carries errors across. `measuring` is about this machine.
+//! Programs in Python are a crate of their own (`simfs-programs`), and so are the built-in ones on a machine in Python
+//! (`simfs-reference`): both are compiled while the engine is still being optimised. `measuring` is about this machine.
 
-mod failure;
-mod foreign;
-mod making;
 mod measuring;
-mod programs;
-mod steps;
-mod task;
-mod values;
-mod words;
 
-use failure::caught;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use simfs_engine::run::{NamedEntry, Traced};
+use simfs_programs::{caught, populate};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 type Callable<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -35,9 +26,9 @@ fn run(
 ) -> PyResult<String> {
     match program {
         None => detached(py, || simfs_engine::run::run_json(spec, check)),
-        Some(program) => attached(|| {
-            simfs_engine::run::run_json_with(spec, check, |m, spec| programs::populate(m, spec, program, setup))
-        }),
+        Some(program) => {
+            attached(|| simfs_engine::run::run_json_with(spec, check, |m, spec| populate(m, spec, program, setup)))
+        }
     }
 }
 
@@ -78,9 +69,9 @@ fn traced(
 ) -> PyResult<Traced> {
     match program {
         None => detached(py, || simfs_engine::run::trace_json(spec, start)),
-        Some(program) => attached(|| {
-            simfs_engine::run::trace_json_with(spec, start, |m, spec| programs::populate(m, spec, program, setup))
-        }),
+        Some(program) => {
+            attached(|| simfs_engine::run::trace_json_with(spec, start, |m, spec| populate(m, spec, program, setup)))
+        }
     }
 }
 
@@ -118,7 +109,6 @@ fn attached<T>(work: impl FnOnce() -> Result<T, String>) -> PyResult<T> {
 
 #[pymodule]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    failure::keep_panics_quiet();
     module.add("__version__", simfs_engine::VERSION)?;
     module.add("__source__", simfs_engine::SOURCE)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
@@ -128,19 +118,6 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(student_t, module)?)?;
     module.add_function(wrap_pyfunction!(structure_report, module)?)?;
     module.add_function(wrap_pyfunction!(measuring::measure, module)?)?;
-    module.add_function(wrap_pyfunction!(foreign::populate, module)?)?;
-    module.add_class::<foreign::Program>()?;
-    module.add_class::<making::Machine>()?;
-    module.add_class::<task::Task>()?;
-    module.add_class::<steps::Step>()?;
-    module.add_class::<steps::Draw>()?;
-    module.add_class::<steps::Lock>()?;
-    module.add_class::<steps::Line>()?;
-    module.add_class::<steps::Word>()?;
-    module.add_class::<steps::Completion>()?;
-    module.add_class::<steps::Device>()?;
-    module.add("ProgramError", module.py().get_type::<programs::ProgramError>())?;
-    module.add_class::<values::Stream>()?;
-    module.add_class::<values::Histogram>()?;
-    Ok(())
+    simfs_programs::add_to(module)?;
+    simfs_reference::add_to(module)
 }

@@ -77,21 +77,24 @@ class Groups:
         for cpu in cpus:
             own = without if without and without.cpu is cpu else None
             here = in_queues(cpu) - (own is not None)
-            idled = self._scheduler.idle_exit.idled_at(cpu, moment) if past else self._scheduler.is_idle(cpu)
-            if idled and not self._scheduler.is_idle(cpu):
+            idles = self._scheduler.is_idle(cpu)
+            idled = self._scheduler.idle_exit.idled_at(cpu, moment) if past else idles
+            if idled and not idles:
                 here = 0
-            elif not idled and self._scheduler.is_idle(cpu):
+            elif idles and not idled:
                 here = max(here, 1)  # who ran there was still to be seen
             tasks += here
             idle += idled or (own is not None and here == 0)
-            used = wanted = share = 0
-            if own:
-                average = own.entity.load
-                used, wanted, share = average.utilization, average.runnable, share_of_load(own)
             queue = cpu.queue_of(Level.ROOT).load
-            utilization += max(queue.utilization - used, 0)
-            runnable += max(queue.runnable - wanted, 0)
-            load += max(cpu.total_load - share, 0)
+            if own is None:
+                utilization += queue.utilization
+                runnable += queue.runnable
+                load += queue.load
+            else:
+                average = own.entity.load
+                utilization += max(queue.utilization - average.utilization, 0)
+                runnable += max(queue.runnable - average.runnable, 0)
+                load += max(queue.load - share_of_load(own), 0)
         kind = self._kind(len(cpus), tasks, utilization, runnable)
         return Group(kind, len(cpus), tasks, idle, utilization, load // len(cpus))
 

@@ -3,8 +3,6 @@
 use super::program::{Program, Running, State};
 use super::step::{spawn_kind_word, Step};
 use super::Foreign;
-use crate::failure::{caught, raise};
-use crate::programs;
 use fragile::Sticky;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,6 +10,7 @@ use pyo3::types::PyWeakrefReference;
 use simfs_engine::population;
 use simfs_engine::spec::RunSpec;
 use simfs_engine::waist::{Host, Placement, SpawnKind, TaskId};
+use simfs_programs::{caught, raise};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
@@ -30,7 +29,7 @@ pub fn populate(
     let mut host = ForeignHost(Rc::new(Shared::new(machine, &spec)?));
     let populated = caught(|| match program {
         None => population::populate(&mut host, &spec),
-        Some(program) => programs::populate(&mut host, &spec, program, setup),
+        Some(program) => simfs_programs::populate(&mut host, &spec, program, setup),
     })?;
     populated.map_err(PyValueError::new_err)
 }

@@ -1,11 +1,11 @@
 //! The object that Python steps.
 
 use super::step::Step;
-use crate::failure::caught;
 use fragile::Sticky;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use simfs_programs::caught;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;

@@ -8,10 +8,9 @@ mod host;
 mod program;
 mod step;
 
-use super::failure::raise;
-pub use host::populate;
+use host::populate;
 use host::Shared;
-pub use program::Program;
+use program::Program;
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -20,6 +19,7 @@ use simfs_engine::waist::{
     Access, Account, CachedId, ClassId, CpuId, DeviceId, GracePeriod, Hardware, Io, LineId, LockId, Machine, Mode,
     Placement, Side, SpawnKind, TaskId, Then, Time,
 };
+use simfs_programs::raise;
 use std::cell::Cell;
 use std::future::Future;
 use std::ops::Range;
@@ -27,6 +27,16 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context as PollContext, Poll};
 use step::{grace_period_word, side_word, word_of, Step};
+
+/// Adds to a module of Python what brings the programs to a machine.
+///
+/// # Errors
+///
+/// What Python raises.
+pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(populate, module)?)?;
+    module.add_class::<Program>()
+}
 
 /// The handle of one task on a machine written in Python.
 #[derive(Clone)]
