@@ -176,8 +176,7 @@ def test_before_5_18_a_rename_joins_the_log_to_take_the_old_name_out(tmp_path: P
     )
     others = "btrfs.rename_pin: joined, btrfs.rename_syncs_log: false"
     unlogs, stays = (
-        run(tmp_path, turns, rules=f"btrfs.rename_unlogs: {unlogs}, {others}")
-        for unlogs in ("true", "false")
+        run(tmp_path, turns, rules=f"btrfs.rename_unlogs: {unlogs}, {others}") for unlogs in ("true", "false")
     )
     joined = [the_lock(result, "btrfs.log_mutex").acquired / result.operations for result in (unlogs, stays)]
     assert joined[0] - joined[1] == pytest.approx(1, abs=0.1)

@@ -364,8 +364,8 @@ OTHERS = [
     Fault(
         "xfs readdir: a block is given away without its buffer",
         X + "operations/readdir.rs",
-        "            m.lock(buffer, Side::Write).await;\n            m.unlock(d.ilock, Side::Read).await;\n            m.run(Account::System, in_blocks / Time::from(blocks)).await;\n            m.unlock(buffer, Side::Write).await;",
-        "            if !FAULT { m.lock(buffer, Side::Write).await; }\n            m.unlock(d.ilock, Side::Read).await;\n            m.run(Account::System, in_blocks / Time::from(blocks)).await;\n            if !FAULT { m.unlock(buffer, Side::Write).await; }",
+        "            m.lock(buffer, Side::Write).await;\n            m.unlock(d.ilock, Side::Read).await;\n            m.run(Account::System, each * Time::from(here)).await;\n            m.unlock(buffer, Side::Write).await;",
+        "            if !FAULT { m.lock(buffer, Side::Write).await; }\n            m.unlock(d.ilock, Side::Read).await;\n            m.run(Account::System, each * Time::from(here)).await;\n            if !FAULT { m.unlock(buffer, Side::Write).await; }",
     ),
     Fault(
         "tmpfs readdir: names are not counted",
@@ -394,8 +394,8 @@ OTHERS = [
     Fault(
         "utimes: no freeze protection",
         E + "filesystems/read_write.rs",
-        "    sb.start_write(m).await;\n    m.lock(lock, Side::Write).await;\n    match attribute {\n        Attribute::Times => sb.times.set(m, Timed::File(file.inode)),\n        Attribute::Mode | Attribute::Owner => sb.times.changed(m, Timed::File(file.inode)),\n    }\n    fs.setattr(m, file, attribute, under).await;\n    m.unlock(lock, Side::Write).await;\n    sb.end_write(m).await;",
-        "    if !FAULT { sb.start_write(m).await; }\n    m.lock(lock, Side::Write).await;\n    match attribute {\n        Attribute::Times => sb.times.set(m, Timed::File(file.inode)),\n        Attribute::Mode | Attribute::Owner => sb.times.changed(m, Timed::File(file.inode)),\n    }\n    fs.setattr(m, file, attribute, under).await;\n    m.unlock(lock, Side::Write).await;\n    if !FAULT { sb.end_write(m).await; }",
+        "    sb.start_write(m).await;\n    m.lock(lock, Side::Write).await;\n    match attribute {\n        Attribute::Times => sb.times.set(m, Timed::File(file.inode)),\n        Attribute::Mode | Attribute::Owner => sb.times.changed(m, Timed::File(file.inode)),\n    }\n    let more = if attribute == Attribute::Owner { sb.calls.chown() } else { 0 };\n    fs.setattr(m, file, attribute, under + more).await;\n    m.unlock(lock, Side::Write).await;\n    sb.end_write(m).await;",
+        "    if !FAULT { sb.start_write(m).await; }\n    m.lock(lock, Side::Write).await;\n    match attribute {\n        Attribute::Times => sb.times.set(m, Timed::File(file.inode)),\n        Attribute::Mode | Attribute::Owner => sb.times.changed(m, Timed::File(file.inode)),\n    }\n    let more = if attribute == Attribute::Owner { sb.calls.chown() } else { 0 };\n    fs.setattr(m, file, attribute, under + more).await;\n    m.unlock(lock, Side::Write).await;\n    if !FAULT { sb.end_write(m).await; }",
     ),
     Fault(
         "workloads: a rename is not noted",
