@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,10 @@ settings.register_profile("full", settings.get_profile("explore"), max_examples=
 FIRST = [Phase.explicit, Phase.generate]
 settings.register_profile("first", settings.get_profile("ci"), phases=FIRST)
 settings.load_profile("ci")
+
+# Shells start what is in the background without it, and so are its children, which tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 import simfs
+from simfs.cli import app
 from simfs.machine.locks.policy import OF_GUESTS, POLICIES, UNGUARDED
 from simfs.reports import tournament
 from simfs.reports.export import write
@@ -77,3 +79,10 @@ def test_the_picture_of_a_tournament_has_a_panel_a_load(small: ScenarioResult, t
     written = write(small, tmp_path / "out", scenario="", seed=1)
     figures = {path.name for path in written if path.parent.name == "figures"}
     assert figures == {"tournament.png", "tournament.svg", "tournament.pdf"}
+
+
+@pytest.mark.slow
+def test_a_short_run_has_all_locks() -> None:
+    """A writer of `percpu-rwsem` waits longer for RCU than the others' short window is."""
+    answer = CliRunner().invoke(app, ["run", "lock-tournament", "--quick"])
+    assert answer.exit_code == 0, answer.output
