@@ -1,4 +1,4 @@
-//! The engine as the module `simfs._engine`. Only this crate knows that Python exists.
+//! The engine as the module `simfs._engine`. Only the crates of this folder know that Python exists.
 //!
 //! Programs in Python are a crate of their own (`simfs-programs`), and so are the built-in ones on a machine in Python
 //! (`simfs-reference`): both are compiled while the engine is still being optimised. `measuring` is about this machine.

@@ -9,8 +9,12 @@ use crate::filesystems::costs::Costs;
 use crate::kernel::btrfs::MetadataProfile;
 use crate::waist::Machine;
 use crate::waist::{LockId, Time};
+use arrayvec::ArrayVec;
 
 cost_table!(CheckCosts { item: ["check_item"] });
+
+/// The ends of the requests for each copy.
+pub(super) type Copies = ArrayVec<LockId, 2>;
 
 /// How tree blocks are written and read.
 #[derive(Clone, Copy)]
@@ -50,8 +54,8 @@ impl TreeBlocks {
     }
 
     /// Submits blocks that lie side by side, a request for each copy. Returns what their ends complete.
-    pub(super) async fn submit<M: Machine>(&self, m: &M, device: &BlockDevice, dirty: Dirty) -> Vec<LockId> {
-        let mut written = Vec::new();
+    pub(super) async fn submit<M: Machine>(&self, m: &M, device: &BlockDevice, dirty: Dirty) -> Copies {
+        let mut written = Copies::new();
         for _ in 0..self.copies {
             written.push(device.submit_write(m, dirty.blocks as u32 * NODE_SIZE).await);
         }

@@ -1,5 +1,6 @@
 //! A mounted btrfs: its trees, directories and files, and the lines that all operations share.
 
+use super::block_io::TreeBlocks;
 use super::data::direct::Direct;
 use super::data::ordered::OrderedExtents;
 use super::data::FileData;
@@ -102,6 +103,7 @@ pub struct Disk {
 pub struct Btrfs {
     pub(super) fs_root: Root,
     pub(super) log: LogTree,
+    pub(super) blocks: TreeBlocks,
     pub(super) fsync: Fsync,
     pub(super) extents: Extents,
     pub(super) ordered: OrderedExtents,
@@ -151,12 +153,14 @@ impl Btrfs {
         let (referenced, fleeting) = (root::Space::Referenced(refs.clone()), root::Space::Fleeting(refs.clone()));
         let transaction = Transaction::new(m, before, costs)?;
         let delalloc = Delalloc::new(m, costs)?;
+        let blocks = TreeBlocks::new(costs)?;
         let operations = OperationCosts::new(costs)?.without(&transaction, &delalloc);
         // The timed writes went over one page again and again.
         let overwritten = delalloc.time(&transaction.reservations, WasDirty { range: true, others: false });
         let fs = Self {
             fs_root: Root::new(m, "fs", tree, referenced, rules, costs)?,
-            log: LogTree::new(m, rules, fleeting, disk.device, costs)?,
+            log: LogTree::new(m, rules, fleeting, (disk.device, blocks), costs)?,
+            blocks,
             extents: Extents::new(m, trees, refs, rules, costs)?,
             ordered: OrderedExtents::new(m, costs)?,
             direct: Direct::new(costs)?,

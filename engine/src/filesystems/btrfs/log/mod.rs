@@ -16,7 +16,7 @@ mod parents;
 mod writeback;
 mod xattrs;
 
-use super::block_io::TreeBlocks;
+use super::block_io::{Copies, TreeBlocks};
 use super::root::{Root, Space};
 use super::tree::items;
 use super::tree::search::Rules;
@@ -71,7 +71,7 @@ pub struct LogTree {
     roots_mutex: LockId,
     mutex_design: TreeLogMutex,
     costs: LogCosts,
-    pub(super) blocks: TreeBlocks,
+    blocks: TreeBlocks,
     /// There is a log tree since the last commit of a transaction.
     exists: Cell<bool>,
     /// `log_writers` and `log_batch`.
@@ -97,7 +97,7 @@ impl LogTree {
         m: &M,
         rules: Rules,
         space: Space,
-        device: Rc<BlockDevice>,
+        (device, blocks): (Rc<BlockDevice>, TreeBlocks),
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         let mutex = |name: &str| m.new_lock(m.class(name, "btrfs.log_mutex"));
@@ -111,7 +111,7 @@ impl LogTree {
             mutex_design: costs.rules().tree_log_mutex,
             storage: device,
             costs: LogCosts::new(costs)?,
-            blocks: TreeBlocks::new(costs)?,
+            blocks,
             exists: Cell::new(false),
             counters: m.new_line(1),
             writers: Cell::new(0),
@@ -259,14 +259,14 @@ impl LogTree {
 
     /// `btrfs_write_marked_extents`: submits the blocks changed since the last time; they are copied before they change again.
     /// Returns what their end completes.
-    async fn submit<M: Machine>(&self, m: &M, root: &Root) -> Vec<LockId> {
+    async fn submit<M: Machine>(&self, m: &M, root: &Root) -> Copies {
         let dirty = root.tree.borrow_mut().end_transaction();
         m.run(Account::System, self.costs.write_block * dirty.blocks + self.blocks.check(dirty)).await;
         self.blocks.submit(m, &self.storage, dirty).await
     }
 
     /// Writes the log's place into the tree of log roots, and waits for both trees' blocks.
-    async fn write_roots<M: Machine>(&self, m: &M, log: Vec<LockId>) {
+    async fn write_roots<M: Machine>(&self, m: &M, log: Copies) {
         m.lock(self.roots_mutex, Side::Write).await;
         {
             let locked = self.roots.locked(m);

@@ -50,7 +50,7 @@ impl Btrfs {
         };
         if self.walked.0.borrow_mut().entry(dir).or_default().insert(place) {
             self.log.storage.read(m, NODE_SIZE).await;
-            m.run(Account::System, self.log.blocks.check_read(items)).await;
+            m.run(Account::System, self.blocks.check_read(items)).await;
         }
         self.read_item(m, key, time).await;
     }

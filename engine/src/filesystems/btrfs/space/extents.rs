@@ -228,7 +228,7 @@ impl Extents {
         ops.release_path(&mut path).await;
     }
 
-    /// The next transaction has begun.
+    /// The next transaction has begun. Returns what these trees have to write of the one before.
     pub fn next_transaction(&self) -> Dirty {
         let roots = [&self.extent, &self.free_space, &self.csum];
         roots.into_iter().map(|root| root.tree.borrow_mut().end_transaction()).sum()

@@ -3,7 +3,6 @@
 
 use super::Handle;
 use crate::cost_table;
-use crate::filesystems::btrfs::block_io::TreeBlocks;
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::btrfs::tree::Dirty;
 use crate::filesystems::costs::Costs;
@@ -18,7 +17,6 @@ cost_table!(CommitCosts { block: ["commit_block"], unpin: ["unpin"] });
 /// Times of a commit, and how kernels differ in it.
 pub struct Commits {
     costs: CommitCosts,
-    blocks: TreeBlocks,
     start: CommitStart,
     flush: CommitFlush,
 }
@@ -26,8 +24,7 @@ pub struct Commits {
 impl Commits {
     pub(crate) fn new(costs: &Costs<'_>) -> Result<Self, String> {
         let rules = costs.rules();
-        let blocks = TreeBlocks::new(costs)?;
-        Ok(Self { costs: CommitCosts::new(costs)?, blocks, start: rules.commit_start, flush: rules.commit_flush })
+        Ok(Self { costs: CommitCosts::new(costs)?, start: rules.commit_start, flush: rules.commit_flush })
     }
 }
 
@@ -93,7 +90,7 @@ impl Btrfs {
         self.transaction.finish(m, mine, true);
     }
 
-    /// Nobody has a handle: what is changed from now on belongs to the next transaction.
+    /// Nobody has a handle: what is changed from now on belongs to the next transaction. Returns what this one is to write.
     fn next_transaction<M: Machine>(&self, m: &M) -> Dirty {
         let dirty = [self.fs_root.tree.borrow_mut().end_transaction(), self.extents.next_transaction()];
         self.log.forget();
@@ -104,7 +101,7 @@ impl Btrfs {
 
     /// `btrfs_write_and_wait_transaction` and `write_all_supers`.
     async fn write_transaction<M: Machine>(&self, m: &M, dirty: Dirty) {
-        m.run(Account::System, self.commits.costs.block * dirty.blocks + self.commits.blocks.check(dirty)).await;
-        self.log.storage.commit(m, self.commits.blocks.bytes(dirty), BLOCK).await;
+        m.run(Account::System, self.commits.costs.block * dirty.blocks + self.blocks.check(dirty)).await;
+        self.log.storage.commit(m, self.blocks.bytes(dirty), BLOCK).await;
     }
 }
