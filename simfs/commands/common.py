@@ -209,10 +209,9 @@ def loaded(scenario: str, given: list[str]) -> Scenario:
     found = load(scenario, given)
     for key in swept_anyway(found):
         notes().print(f"{key} has no effect: {key.split('.', 2)[2]} is swept")
-    for number in (
-        () if given else selecting_none(found)
-    ):  # a setting may end a sweep, and so what selects from it
-        notes().print(f"points.{number}: selects no point, so it changes nothing")
+    if not given:  # a setting may end a sweep, and so what selects from it
+        for number in selecting_none(found):
+            notes().print(f"points.{number}: selects no point, so it changes nothing")
     for key in without_effect(found, sorted(keys_of(given))):
         own = f"variants.{found.variants[0].name}.{key}"
         notes().print(

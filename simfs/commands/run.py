@@ -126,9 +126,8 @@ def run(
         chosen = _machine_for(asked, engine, check=check)
         asked, result = _answer(asked, given, chosen, options, check=check)
         try:
-            _write(
-                result, asked, chosen, out, report
-            )  # before anything is printed: who reads that may go away
+            # Before anything is printed: who reads that may go away.
+            _write(result, asked, chosen, out, report)
         finally:  # a full disk does not cost what was run
             if as_tool is not None:
                 _print_as(result, as_tool, variants[0] if variants else None)
