@@ -113,6 +113,14 @@ def test_the_figure_has_whole_numbers_and_not_a_factor(creators: Advice) -> None
     assert "3,000,000" in [label.get_text() for label in axes.get_yticklabels()]
 
 
+@pytest.mark.slow
+def test_the_advised_choice_is_whole_where_all_are_nearly_alike(creators: Advice) -> None:
+    """The axis ended 5 % of the little between the rates above the highest, which cut the mark in half."""
+    (axes,) = figure(creators.model_copy(update={"layouts": (choice(4, 2e6), choice(8, 2.01e6))})).axes
+    assert axes.get_ylim()[0] == 0
+    assert axes.get_ylim()[1] > 1.05 * axes.dataLim.ymax
+
+
 def test_one_task_is_told_to_stay() -> None:
     settings = [
         "workload.tasks=1",

@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from simfs.experiments.advise import Advice, Choice
-from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, new_figure, style, thousands
+from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, from_zero, new_figure, style, thousands
 from simfs.reports.layout import new_table, report_console
 from simfs.reports.numbers import NOTHING, plain, plural, plus_minus
 
@@ -97,7 +97,7 @@ def figure(advice: Advice) -> Figure:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.set_xlabel("allocation groups")
         axes.set_ylabel(f"{plural(advice.operation)} per second")
-        axes.set_ylim(bottom=0)
+        from_zero(axes)
         thousands(axes)
         made.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, handlelength=3.2)
         return made

@@ -115,6 +115,11 @@ def _saved(figure: Figure, form: str) -> bytes:
     return out.getvalue()
 
 
+def from_zero(axes: Axes) -> None:
+    """Begin the y axis at 0, with room for marks above the highest that was drawn."""
+    axes.set_ylim(0, 1.06 * axes.dataLim.ymax or 1)
+
+
 def thousands(axes: Axes) -> None:
     """Numbers of the y axis as text has them."""
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y)))

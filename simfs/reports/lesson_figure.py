@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, new_figure, style, thousands
+from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, from_zero, new_figure, style, thousands
 from simfs.reports.numbers import plain
 
 Kind = Literal["simulated", "measured", "by hand", "bound", "guess"]
@@ -72,7 +72,7 @@ def draw(axes: Axes, curves: Sequence[Line], *, log_x: bool = False, log_y: bool
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
-        axes.set_ylim(bottom=0)
+        from_zero(axes)
     thousands(axes)
 
 

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from simfs.experiments.sensitivity import Sensitivity
-from simfs.reports.drawing import OKABE_ITO, new_figure, style
+from simfs.reports.drawing import OKABE_ITO, from_zero, new_figure, style
 from simfs.reports.layout import new_table, report_console
 from simfs.reports.numbers import plain, plural, plus_minus
 
@@ -105,6 +105,6 @@ def bands(found: Sensitivity) -> Figure:
         axes.set_xlabel("tasks")
         rate = found.metric.endswith("_per_s")
         axes.set_ylabel(f"{plural(found.operation)} per second" if rate else found.metric)
-        axes.set_ylim(bottom=0)
+        from_zero(axes)
         figure.legend(loc="outside lower center", ncols=3)
         return figure

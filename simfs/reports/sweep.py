@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from simfs.reports.drawing import MARKERS, OKABE_ITO, new_figure, style, thousands, unique
+from simfs.reports.drawing import MARKERS, OKABE_ITO, from_zero, new_figure, style, thousands, unique
 from simfs.reports.figures import has_curve
 from simfs.reports.layout import Sheet, report_console
 from simfs.reports.numbers import folded, plain, plural, plus_minus
@@ -82,7 +82,7 @@ def _scatter(axes: Axes, result: ScenarioResult, axis: Axis) -> None:
             label=result.title(variant),
         )
     axes.set_xlabel(axis.label)
-    axes.set_ylim(bottom=0)
+    from_zero(axes)
     if axis.words:
         axes.set_xticks(range(len(axis.words)), axis.words)
         axes.set_xlim(-0.5, len(axis.words) - 0.5)

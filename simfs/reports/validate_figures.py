@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, WIDE, new_figure, style, unique
+from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, WIDE, from_zero, new_figure, style, unique
 from simfs.reports.numbers import folded, plain
 from simfs.reports.validate import error
 from simfs.results.model import short
@@ -163,7 +163,7 @@ def _curves(axes: Axes, rows: Sequence[Row], x_name: str) -> None:
         axes.set_ylim(0.7 * min(positive), 1.4 * max(positive))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
-        axes.set_ylim(bottom=0)
+        from_zero(axes)
     places = sorted({row.x for row in rows})
     if places[0] > 0 and places[-1] >= 16 * places[0]:
         axes.set_xscale("log", base=2)
