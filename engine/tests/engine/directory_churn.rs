@@ -1,9 +1,6 @@
 //! A directory under long churn keeps all its invariants, whatever its form: the blocks, the hash index and the free space.
 
-#[path = "common/draw.rs"]
-mod draw;
-
-use draw::Draw;
+use crate::common::draw::Draw;
 use simfs_engine::filesystems::xfs::structures::geometry::Geometry;
 use simfs_engine::filesystems::xfs::structures::layout::{Layout, ROOT};
 

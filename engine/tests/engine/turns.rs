@@ -1,7 +1,6 @@
 //! Turns of user and kernel time in one segment are what they are as a segment each: nobody can tell them apart.
 
-mod common;
-
+use crate::common;
 use simfs_engine::machine::Native;
 use simfs_engine::spec::RunSpec;
 use simfs_engine::waist::{Account, Host, Machine, Placement, SpawnKind, Time};

@@ -1,5 +1,7 @@
 //! Runs for these tests: a machine and a kernel on which only what a test names takes time, no filesystem.
 
+pub mod draw;
+
 use serde_json::{json, Map, Value};
 use simfs_engine::spec::{KernelConstants, RunSpec};
 
