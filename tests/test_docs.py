@@ -188,7 +188,7 @@ def anchor(heading: str) -> str:
 
 
 def test_tests_that_are_named_exist() -> None:
-    files = [*(ROOT / "tests").glob("*.py"), *(ROOT / "engine" / "tests").glob("*.rs")]
+    files = [*(ROOT / "tests").glob("*.py"), *(ROOT / "engine" / "tests").rglob("*.rs")]
     known = {name for file in files for name in re.findall(r"(?:def|fn) (\w+)\(", text(file))}
     behaviours = text(ROOT / "docs" / "machine.md").partition("| behaviour | test |")[2].partition("\n\n")[0]
     named = re.findall(r"`(\w+)`", behaviours)

@@ -45,16 +45,19 @@ def test_every_lock_gives_the_same_bytes(browser: Browser, kind: str) -> None:
         assert asked(browser, "run", spec) == _engine.run(spec)
 
 
-@pytest.mark.parametrize("variant", ["xfs", "btrfs", "ext4"])
-def test_filesystems_give_the_same_bytes(
-    browser: Browser, variant: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """These draw the times of their steps: the logarithms and exponentials of both engines agree."""
-    monkeypatch.delenv("SIMFS_CHECK", raising=False)  # a browser has no environment that turns on the audit
-    found = expand(load("compile-24", ["sweep={}", "workload.tasks=8"]))
-    point = next(point for point in found if point.variant == variant)
-    spec = json.dumps(to_run_spec(point, 1) | {"warmup_ns": 2e6, "duration_ns": 1e7})
+@pytest.mark.parametrize(
+    "drawn", ["{exponential: 3 us}", "{lognormal: 3 us, cv: 0.8}", "{gamma: 3 us, cv: 2}"]
+)
+def test_times_are_drawn_to_the_same_bytes(browser: Browser, drawn: str) -> None:
+    """The logarithms and exponentials of both engines agree."""
+    spec = spec_of("lock-cycle", *SHORT, f"workload.think={drawn}", "workload.lock=mutex")
     assert asked(browser, "run", spec) == _engine.run(spec)
+
+
+def test_filesystems_are_refused(browser: Browser) -> None:
+    """They are left out: the page has none, and the engine is a quarter as long without them."""
+    with pytest.raises(AssertionError, match="built without filesystems"):
+        asked(browser, "run", spec_of("compile-24", "sweep={}"))
 
 
 def test_a_trace_is_the_same(browser: Browser) -> None:

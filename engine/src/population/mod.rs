@@ -1,24 +1,16 @@
-//! What stands on a machine when a run begins: a filesystem with its workers and its device, and the tasks of the workload.
-//!
-//! `mounts` makes the filesystem and its kernel threads, `files` the tasks that use it, `locks` those that need none.
+//! What stands on a machine when a run begins: the tasks of the workload, and the filesystem that they use, if any.
 
-mod files;
 mod locks;
-mod mounts;
-mod read;
+#[cfg(feature = "filesystems")]
+mod mounted;
 
-pub use read::cost_names;
+#[cfg(feature = "filesystems")]
+pub use mounted::cost_names;
 
-use crate::costs::Costs;
-use crate::devices::BlockDevice;
-use crate::memory::{Lru, Memory};
 use crate::range_locks::Design;
-use crate::softirq;
-use crate::spec::{DeviceSpec, FilesystemKind, RunSpec, WorkloadKind};
-use crate::waist::time::from_ns;
+use crate::spec::{RunSpec, WorkloadKind};
 use crate::waist::Host;
 use crate::workloads::kernel_threads;
-use crate::writeback::{self, Writeback};
 
 /// Puts the filesystem and the tasks of a spec on a machine. The error names what is wrong with the spec.
 pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
@@ -29,42 +21,11 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
         WorkloadKind::LockCycle => locks::lock_cycle(host, spec),
         WorkloadKind::RangeLock => locks::range_lock(host, spec),
         WorkloadKind::Python => Err("workload.kind: a python workload runs only with its program".into()),
-        _ => mount(host, spec),
+        #[cfg(feature = "filesystems")]
+        _ => mounted::mount(host, spec),
+        #[cfg(not(feature = "filesystems"))]
+        _ => Err("workload.kind: this engine was built without filesystems".into()),
     }
-}
-
-fn mount<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
-    let speed = spec.machine.costs.speed;
-    let pause = from_ns(spec.machine.costs.cpu_relax);
-    let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed, spec.kernel.rules, pause)
-        .on_nodes_of(spec.machine.cpus_per_socket)
-        .ticking(from_ns(spec.kernel.tick_ns))
-        .with_memory(spec.machine.memory_bytes, spec.machine.caches.as_ref().map_or(0.0, |caches| caches.memory_ns))
-        .with_lists(host.setup(|m| Lru::new(m, spec)));
-    read::refuse_others(spec)?;
-    mount_with(host, spec, &costs)
-}
-
-fn mount_with<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) -> Result<(), String> {
-    let mount = match spec.filesystem.kind {
-        FilesystemKind::Xfs => mounts::xfs,
-        FilesystemKind::Btrfs => mounts::btrfs,
-        FilesystemKind::Ext4 => mounts::ext4,
-        FilesystemKind::Tmpfs => return mounts::tmpfs(host, spec, costs),
-        FilesystemKind::None => return Err("filesystem.kind: this workload needs a filesystem".into()),
-    };
-    let device = spec.device.clone().unwrap_or_else(DeviceSpec::instant);
-    let setting = writeback::Setting {
-        memory: spec.machine.memory_bytes,
-        bandwidth: device.bandwidth.map(|bandwidth| bandwidth.write),
-        tasks: spec.workload.tasks,
-        tick: from_ns(spec.kernel.tick_ns),
-    };
-    let writeback = host.setup(|m| Writeback::new(m, setting, costs))?;
-    let memory = Memory::new(setting.memory, setting.tick, costs)?;
-    let device = BlockDevice::start(host, &device, spec.machine.costs.speed, (writeback, memory));
-    softirq::start(host, spec, &device);
-    mount(host, spec, device, costs)
 }
 
 /// The price of a search, by the index of a range lock, if it has one.
