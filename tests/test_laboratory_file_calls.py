@@ -5,7 +5,7 @@ from __future__ import annotations
 import test_laboratory_loops as made
 from laboratory import file_calls
 from laboratory.counted import Row
-from laboratory.loops import Loop
+from laboratory.loops import Loop, loops
 
 Block = tuple[str, int, int]
 
@@ -55,7 +55,24 @@ def test_pages_of_a_truncation_are_parted_by_two_sizes_and_by_folios_on_xfs() ->
             ("truncate_large", 100 + 30),
         )
     )
-    parts = {"truncate.pages": [100], "truncate.page": [30]}
-    assert file_calls.truncations([*few, *many], "btrfs") == parts
-    assert file_calls.truncations([*few, *folio], "xfs") == {"truncate.pages": [100], "truncate.folio": [30]}
-    assert file_calls.truncations([*few, *many], "tmpfs") == {"free_page": [30]}
+    assert file_calls.truncations([*few, *many], "btrfs") == {"truncate.pages": [100]}
+    assert file_calls.truncations([*few, *folio], "xfs") == {"truncate.pages": [100]}
+    for filesystem, large in (("btrfs", many), ("ext4", many), ("tmpfs", many), ("xfs", folio)):
+        logs = {kind.removeprefix("own:"): loop for kind, loop in loops([*few, *large]).items()}
+        assert file_calls.drop_folio(logs, filesystem)[0] == 30
+
+
+def test_a_page_more_is_a_folio_of_its_own_where_none_is_large() -> None:
+    def took(kind: str, name: str, instructions: int) -> Row:
+        return made.rows(kind, *call(name, instructions))[0]
+
+    found = file_calls.small_folios([
+        took("own:read", "pread64", 1000), took("read_large", "pread64", 1000 + 15 * 800),
+        took("own:overwrite", "pwrite64", 2000), took("overwrite_large", "pwrite64", 2000 + 15 * 1300),
+        took("own:append_fsync", "pwrite64", 4000), took("append_large", "write", 4000 + 15 * 3600),
+    ])  # fmt: skip
+    assert found == {
+        "xfs.call.read_folio": [800],
+        "xfs.call.overwrite_folio": [1300],
+        "xfs.call.append_folio": [3600],
+    }

@@ -8,6 +8,7 @@ use super::data_pages::DataPages;
 use super::dcache::Dcache;
 use super::dentry::Dentries;
 use super::file_locks::FileLocks;
+use super::folios::Folios;
 use super::parents::Children;
 use super::rename_lock::RenameLock;
 use super::{DirId, File};
@@ -32,10 +33,8 @@ cost_table!(CallCosts {
     readdir: ["call.readdir"],
     readdir_name: ["call.readdir_name"],
     read: ["call.read"],
-    read_page: ["call.read_page"],
     overwrite: ["call.overwrite"],
-    overwrite_page: ["call.overwrite_page"],
-    append_page: ["call.append_page"],
+    drop_folio: ["call.drop_folio"],
     setattr_before: ["call.setattr_before_i_rwsem"],
     setattr: ["call.setattr_under_i_rwsem"],
     chown: ["call.chown"],
@@ -87,23 +86,16 @@ pub struct Calls {
     watched: BySlot<(DirId, bool)>,
     /// Lines of `i_writecount`, of files that were opened again for writing.
     writers: BySlot<LineId>,
-    folios: BySlot<LineId>,
+    /// Lines of reference counts.
+    counts: BySlot<LineId>,
+    folios: Folios,
     /// Pages of data in the caches.
     pub pages: DataPages,
     /// Locks of ranges of files.
     locks: FileLocks,
-    /// The lists of pages; by file, what of its pages is new since it was laid out.
+    /// The lists of pages; by file, its folios that are new since it was laid out.
     lru: Rc<Lru>,
-    written: BySlot<Written>,
-}
-
-/// New pages of a file, and how many writes brought them: where folios are large, each write makes one.
-#[derive(Clone, Copy, Default)]
-pub struct Written {
-    /// Pages.
-    pub pages: u64,
-    /// Writes.
-    pub writes: u64,
+    written: BySlot<u64>,
 }
 
 impl Calls {
@@ -115,7 +107,8 @@ impl Calls {
         let rename_lock = RenameLock::new(m, costs)?;
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
         let (rules, children) = (costs.rules(), Children::new(costs.rules().dentry_line));
-        let (costs, folios, written) = (CallCosts::new(costs)?, BySlot::default(), BySlot::default());
+        let (costs, folios) = (CallCosts::new(costs)?, Folios::new(kind, costs)?);
+        let (counts, written) = (BySlot::default(), BySlot::default());
         let (writers, pages) = (BySlot::default(), DataPages::default());
         let locks = FileLocks::new(m, &rules, costs.posix_lock);
         Ok(Self {
@@ -131,6 +124,7 @@ impl Calls {
             children,
             watched: BySlot::default(),
             writers,
+            counts,
             folios,
             pages,
             locks,
@@ -150,7 +144,7 @@ impl Calls {
 
     /// The line of the count of references of a file's folio.
     fn folio<M: Machine>(&self, m: &M, file: &File) -> LineId {
-        self.folios.get_or_make(file.inode, || m.new_line(1))
+        self.counts.get_or_make(file.inode, || m.new_line(1))
     }
 
     /// `open` of a name that exists and is cached, which takes `walk` and then `rest`. The walk takes a reference
@@ -296,7 +290,7 @@ impl Calls {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
         self.pages.copy(m, file.inode, offset, bytes);
-        self.with_folio(m, file, self.costs.read + self.costs.read_page * pages(bytes)).await;
+        self.with_folio(m, file, self.costs.read + self.folios.read(pages(bytes))).await;
     }
 
     /// The copying over cached pages that have blocks.
@@ -309,7 +303,13 @@ impl Calls {
 
     /// How long a write over cached pages takes that have blocks, which are so many bytes.
     pub fn overwriting(&self, bytes: u32) -> Time {
-        self.costs.overwrite + self.costs.overwrite_page * pages(bytes)
+        self.costs.overwrite + self.folios.overwrite(pages(bytes))
+    }
+
+    /// How long so many new pages of a file take from an offset on, the first of them `first`.
+    pub fn filling(&self, first: Time, offset: u64, bytes: u32) -> Time {
+        let pages = pages(bytes);
+        first + self.folios.append(pages, self.folios.of(offset / PAGE, pages), 0)
     }
 
     /// A filesystem charges this of each write over cached pages by itself.
@@ -322,28 +322,46 @@ impl Calls {
         m.moved(u64::from(bytes));
         let new = new_pages(size, bytes);
         m.use_data(new * PAGE);
+        let folios = self.folios.of(size.div_ceil(PAGE), new);
         let time = match new {
-            0 => self.costs.overwrite + self.costs.overwrite_page,
-            more => first + self.costs.append_page.saturating_sub(self.lru.of_file().0) * (more - 1),
+            0 => self.overwriting(1),
+            more => first + self.folios.append(more, folios, self.lru.of_file().0),
         };
         m.run(Account::System, time).await;
-        let Written { pages, writes } = self.written(file);
-        self.written.put(file.inode, Written { pages: pages + new, writes: writes + u64::from(new > 0) });
-        self.lru.add(m, new).await;
+        self.written.put(file.inode, self.written(file) + folios);
+        self.lru.add(m, folios).await;
     }
 
-    /// What of a file's pages is new.
-    pub fn written(&self, file: &File) -> Written {
+    /// How many of a file's folios are new.
+    fn written(&self, file: &File) -> u64 {
         self.written.get(file.inode).unwrap_or_default()
     }
 
-    /// The pages of a file that goes (`truncate_inode_pages_final`). What this takes is taken from the filesystem's step by [`Calls::without_lru`].
-    pub async fn drop_pages<M: Machine>(&self, m: &M, file: &File) {
-        let pages = self.written(file).pages;
-        if pages > 0 {
-            self.written.put(file.inode, Written::default());
-            self.lru.truncate(m, pages).await;
+    /// The pages of a file that goes (`truncate_inode_pages_final`). The filesystem's step has the first folio, but for what lists
+    /// take ([`Calls::without_lru`]).
+    pub async fn evict_pages<M: Machine>(&self, m: &M, file: &File) {
+        let folios = self.written(file);
+        self.drop_folios(m, file, folios, self.dropping(folios.saturating_sub(1))).await;
+    }
+
+    /// The pages of a file that is shortened to nothing (`truncate_setsize`), which takes `once` besides.
+    pub async fn truncate_pages<M: Machine>(&self, m: &M, file: &File, once: Time) {
+        let folios = self.written(file);
+        self.drop_folios(m, file, folios, once + self.dropping(folios)).await;
+    }
+
+    /// So many of a file's new folios are dropped, which takes so long besides what lists take.
+    pub async fn drop_folios<M: Machine>(&self, m: &M, file: &File, folios: u64, time: Time) {
+        if folios > 0 {
+            self.written.put(file.inode, self.written(file).saturating_sub(folios));
+            m.run(Account::System, time).await;
+            self.lru.truncate(m, folios).await;
         }
+    }
+
+    /// What so many folios take that are dropped, without what lists take.
+    pub fn dropping(&self, folios: u64) -> Time {
+        self.without_lru(self.costs.drop_folio) * folios
     }
 
     /// The rest of a step that drops the page of a file that has one.

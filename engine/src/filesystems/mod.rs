@@ -14,6 +14,7 @@ pub mod dirty;
 pub mod ext4;
 mod file_locks;
 pub mod files_struct;
+mod folios;
 pub mod inode_cache;
 pub mod ledger;
 pub mod links;

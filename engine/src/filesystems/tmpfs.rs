@@ -37,7 +37,6 @@ cost_table!(TmpfsCosts {
     evict_directory: ["rmdir.evict"],
     add_page: ["call.append_page"],
     copy_page: ["call.overwrite_page"],
-    free_page: ["free_page"],
 });
 
 /// Callbacks of RCU of what is unlinked: the inode's, and the dentry's, which tmpfs does not keep (`always_delete_dentry`).
@@ -159,14 +158,22 @@ impl Tmpfs {
         *size - u64::from(bytes)
     }
 
-    /// What giving back the pages of so many bytes at a file's end takes: the first with all that is done once.
-    fn drop_pages(&self, file: &File, bytes: u64) -> Time {
+    /// So many bytes at a file's end go; returns how many pages that are.
+    fn shorten(&self, file: &File, bytes: u64) -> u64 {
         let size = &mut self.files.borrow_mut()[file.inode as usize].size;
         let before = size.div_ceil(u64::from(BLOCK));
         *size = size.saturating_sub(bytes);
-        let (c, pages) = (&self.costs, before - size.div_ceil(u64::from(BLOCK)));
-        let once = if pages > 0 { self.sb.calls.without_lru(c.evict_written.saturating_sub(c.evict)) } else { 0 };
-        once + self.sb.calls.without_lru(c.free_page) * pages.saturating_sub(1)
+        before - size.div_ceil(u64::from(BLOCK))
+    }
+
+    /// What giving back the first of so many pages takes, with all that is done once.
+    fn first_dropped(&self, pages: u64) -> Time {
+        let c = &self.costs;
+        if pages > 0 {
+            self.sb.calls.without_lru(c.evict_written.saturating_sub(c.evict))
+        } else {
+            0
+        }
     }
 }
 
@@ -278,8 +285,8 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
         let c = &self.costs;
         self.sb.calls.files.evicted(m, file.inode);
         self.info.count_inode(m).await;
-        let rest =
-            self.sb.inodes.leave(m, listed::file(file.inode), None, c.evict + self.drop_pages(&file, u64::MAX)).await;
+        let first = self.first_dropped(self.shorten(&file, u64::MAX));
+        let rest = self.sb.inodes.leave(m, listed::file(file.inode), None, c.evict + first).await;
         m.run(Account::System, rest).await;
         m.call_rcu(FREED, if file.written { c.freed_written } else { c.freed });
         m.drop_lock(self.i_rwsem(&file));
@@ -329,11 +336,9 @@ impl<M: Machine> FileOperations<M> for Tmpfs {
 
     /// `shmem_setattr` to a smaller size: `shmem_truncate_range`.
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {
-        let pages = self.drop_pages(file, less.map_or(u64::MAX, u64::from));
-        m.run(Account::System, self.sb.calls.setattr().1 + pages).await;
-        if less.is_none() {
-            self.sb.calls.drop_pages(m, file).await;
-        }
+        let (calls, pages) = (&self.sb.calls, self.shorten(file, less.map_or(u64::MAX, u64::from)));
+        m.run(Account::System, calls.setattr().1 + self.first_dropped(pages)).await;
+        calls.drop_folios(m, file, pages, calls.dropping(pages.saturating_sub(1))).await;
     }
 
     async fn setattr(&self, m: &M, _: &File, _: Attribute, time: Time) {

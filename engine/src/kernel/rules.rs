@@ -193,6 +193,8 @@ rules! {
     "xfs.ail_turn" => ail_turn: xfs::AilTurn = xfs::AilTurn::Submits;
     /// Whose `close` tries for the IOLOCK (`xfs_file_release`).
     "xfs.release" => release: xfs::Release = xfs::Release::Writers;
+    /// A buffered write gets large folios (`mapping_set_large_folios`, `iomap_get_folio`).
+    "xfs.large_folios" => xfs_large_folios: bool = true;
     /// How a direct write looks at the file's size.
     "xfs.dio_size_check" => dio_size_check: xfs::DioSizeCheck = xfs::DioSizeCheck::Lockless;
     /// What a direct write of less than a block takes of the IOLOCK (`xfs_file_dio_write_unaligned`).
@@ -291,6 +293,8 @@ rules! {
     "ext4.write_handles" => write_handles: bool = false;
     /// A buffered write that makes a file longer has its inode dirty in a handle (`ext4_da_write_end`, `mark_inode_dirty`).
     "ext4.append_dirties" => append_dirties: bool = false;
+    /// A buffered write gets large folios (`mapping_set_large_folios`).
+    "ext4.large_folios" => ext4_large_folios: bool = true;
     /// Who finds that another took the inode that he chose looks for the next under the group's lock (`__ext4_new_inode`).
     "ext4.locked_inode_search" => locked_inode_search: bool = true;
     /// The generation of a new inode is counted under `s_next_gen_lock`.

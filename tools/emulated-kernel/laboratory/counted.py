@@ -164,6 +164,11 @@ def main(folder: Path) -> None:
     vfs: Values = {}
     parts = loops.SOURCES | file_calls.SOURCES
     named = {f"{kind}.{name}": where for kind in GROUPS for name, where in parts.items()}
+    named |= {
+        f"xfs.{name}": where.replace("Linux 6.12.117", "Linux 6.1.192")
+        for name, where in file_calls.SOURCES.items()
+        if name in ("call.read_folio", "call.overwrite_folio", "call.append_folio")
+    }
     for filesystem in filter(lambda name: read_console(folder / f"steps-{name}.log").complete, GROUPS):
         own, around = tables(rows(folder, filesystem), filesystem)
         if filesystem == "btrfs":
@@ -180,8 +185,10 @@ def main(folder: Path) -> None:
         if filesystem == "btrfs":
             own |= trees.synced(loops.loops(called[0])["own:overwrite_fsync"])
         own |= file_calls.block_directory(*called) if filesystem == "xfs" else {}
-        own |= file_calls.truncations(called[0], filesystem) if filesystem != "ext4" else {}
+        own |= file_calls.truncations(called[0], filesystem) if filesystem in ("xfs", "btrfs") else {}
         vfs |= around | loops.vfs(looped, filesystem) | file_calls.counted(*called, filesystem)
+        if filesystem == "xfs":
+            vfs |= file_calls.small_folios(rows(folder, "xfs-folios"))
         here = (
             sources
             | pushes.SOURCES

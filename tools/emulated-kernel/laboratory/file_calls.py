@@ -34,6 +34,10 @@ SOURCES = {
     "call.overwrite": f"a write over 4 KiB that are cached, less one page{WHERE}the whole call",
     "call.overwrite_page": f"a page more of a write over cached pages, from 4 to 64 KiB{WHERE}whole calls",
     "call.append_page": f"a page more of a write at the end, from 4 to 64 KiB{WHERE}whole calls",
+    "call.read_folio": f"a page more of a read, a folio of its own, from 4 to 64 KiB{WHERE}whole calls",
+    "call.overwrite_folio": f"the same of a write over cached pages{WHERE}whole calls",
+    "call.append_folio": f"the same of a write at the end{WHERE}whole calls",
+    "call.drop_folio": f"a folio more in an ftruncate to nothing, by two sizes{WHERE}truncate_inode_pages_range",
     "call.chown": f"chown less chmod, medians{WHERE}whole calls",
     "call.setattr": f"utimensat{WHERE}{CUT}",
     "call.link": f"link{WHERE}{CUT}",
@@ -42,7 +46,7 @@ SOURCES = {
 
 def counted(rows: Sequence[Row], directories: Sequence[Row], filesystem: str) -> Values:
     """Return `call.*` of a filesystem, of the loops and of those on directories of few names."""
-    logs = {kind.removeprefix("own:"): loop for kind, loop in loops(rows).items()}
+    logs = _named(rows)
     found = {f"call.{name}": took(logs[name], call) for name, call in PLAIN.items()}
     fstat, stat = mean(found["call.fstat"]), took(logs["stat"], "newfstatat")
     found["call.lookup"] = [round((whole - fstat) / 4) for whole in stat]
@@ -50,6 +54,8 @@ def counted(rows: Sequence[Row], directories: Sequence[Row], filesystem: str) ->
     found |= {"call.lock_range": locks[::2], "call.unlock_range": locks[1::2]}
     small, large, linked = (Loop(row.log) for row in directories)
     found |= listing(small, large) | pages(logs)
+    found |= folios(logs) if filesystem == "ext4" else {}
+    found["call.drop_folio"] = [drop_folio(logs, filesystem)[0]]
     found["call.chown"] = [round(median(took(logs["chown"], "chown")) - median(took(logs["chmod"], "chmod")))]
     for parts in (cut(logs["utimes"], call) for call in logs["utimes"].calls() if call.name == "utimensat"):
         found.setdefault("call.setattr_before_i_rwsem", []).append(parts[0])
@@ -58,6 +64,11 @@ def counted(rows: Sequence[Row], directories: Sequence[Row], filesystem: str) ->
         for where, instructions in zip(("before", "under", "after"), parts, strict=True):
             found.setdefault(f"call.link_{where}_i_rwsem", []).append(instructions)
     return {f"{filesystem}.{name}": taken for name, taken in found.items()}
+
+
+def _named(rows: Sequence[Row]) -> dict[str, Loop]:
+    """Return the logs by loop, whether it is in an own directory or not."""
+    return {kind.removeprefix("own:"): loop for kind, loop in loops(rows).items()}
 
 
 BLOCK_PARTS = {
@@ -81,27 +92,26 @@ def block_directory(rows: Sequence[Row], directories: Sequence[Row]) -> Values:
 
 
 _TRUNCATED = "an ftruncate to nothing of 4 pages, each by a write, less those"
-TRUNCATE_SOURCES = {
-    "truncate.pages": f"{_TRUNCATED}{WHERE}truncate_inode_pages_range",
-    "truncate.folio": f"a write's folio more in it, of 1 and 4{WHERE}truncate_inode_pages_range",
-    "truncate.page": f"a page more in it, of 4 and 16{WHERE}truncate_inode_pages_range",
-    "free_page": f"a page more in an ftruncate to nothing, of 4 and 16{WHERE}the whole call",
-}
+TRUNCATE_SOURCES = {"truncate.pages": f"{_TRUNCATED}{WHERE}truncate_inode_pages_range"}
 SMALL = 4
 """Writes of a page before the truncation of `append_truncate`."""
 
 
 def truncations(rows: Sequence[Row], filesystem: str) -> Values:
-    """Return what pages take that a truncation drops; a large write makes one folio on XFS."""
-    logs = loops(rows)
-    few, many = logs["own:append_truncate"], logs["truncate_large"]
+    """Return what a truncation takes once to drop pages."""
+    logs = _named(rows)
+    return {"truncate.pages": [drop_folio(logs, filesystem)[1]]}
+
+
+def drop_folio(logs: dict[str, Loop], filesystem: str) -> tuple[int, int]:
+    """Return what a truncation takes for each folio and once; a large write makes one folio on XFS."""
+    few, many = logs["append_truncate"], logs["truncate_large"]
     if filesystem == "tmpfs":
         small, large = (median(took(loop, "ftruncate")) for loop in (few, many))
-        return {"free_page": [round((large - small) / (LARGE - SMALL))]}
-    small, large = (median(loop.inclusive("truncate_inode_pages_range")) for loop in (few, many))
-    of, folios = ("folio", 1) if filesystem == "xfs" else ("page", LARGE)
-    each = round((large - small) / (folios - SMALL))
-    return {"truncate.pages": [round(small - SMALL * each)], f"truncate.{of}": [each]}
+    else:
+        small, large = (median(loop.inclusive("truncate_inode_pages_range")) for loop in (few, many))
+    each = round((large - small) / ((1 if filesystem == "xfs" else LARGE) - SMALL))
+    return each, round(small - SMALL * each)
 
 
 def took(loop: Loop, name: str) -> list[int]:
@@ -131,6 +141,18 @@ def _listings(loop: Loop) -> Iterator[list[Call]]:
             if any(each.name == "getdents64" for each in calls):
                 yield calls
             calls = []
+
+
+def small_folios(rows: Sequence[Row]) -> Values:
+    """Return the same of XFS from a kernel in which it gets no large folios."""
+    return {f"xfs.{name}": taken for name, taken in folios(_named(rows)).items()}
+
+
+def folios(logs: dict[str, Loop]) -> Values:
+    """Return what a page more takes where each page is a folio of its own."""
+    return {
+        name.replace("page", "folio"): taken for name, taken in pages(logs).items() if name.endswith("_page")
+    }
 
 
 def pages(logs: dict[str, Loop]) -> Values:

@@ -234,6 +234,13 @@ def _calls(filesystem: str) -> Guest:
     return Guest(f"steps-{filesystem}-operations", (*rows, "symbols"), cpus=1)
 
 
+def _folios() -> Guest:
+    """Reads and writes of a kernel whose XFS gets a folio for each page."""
+    kinds = ("own:read", "own:overwrite", "own:append_fsync", "read_large", "overwrite_large", "append_large")
+    rows = (f"steps xfs 4 loop-{kind} 0 50 y" for kind in kinds)
+    return Guest("steps-xfs-folios", (*rows, "symbols"), cpus=1, kernel="6.1")
+
+
 LISTED = (2, 64)
 """Names of directories that are listed."""
 
@@ -352,6 +359,7 @@ LOADS: dict[str, tuple[Guest, ...]] = {
         *map(_calls, STEP_ROWS),
         *map(_directories, STEP_ROWS),
         GROWN,
+        _folios(),
     ),
     "rcu": tuple(_rcu()),
     "lines": (*(_lines(*row) for row in LINES), _lines("6.12", "ext4", "shorten", True, "-O orphan_file")),

@@ -179,7 +179,7 @@ impl Ext4 {
     fn page_time(&self, open: &OpenFile, io: Io) -> Time {
         match open.pages.has(io.offset, io.bytes) {
             true => self.sb.calls.overwriting(io.bytes) / io.pages(),
-            false => self.io.costs.buffered_page,
+            false => self.sb.calls.filling(self.io.costs.buffered_page, io.offset, io.bytes) / io.pages(),
         }
     }
 }

@@ -42,7 +42,7 @@ impl Btrfs {
         let inode = self.file(slot);
         self.data(slot).truncate();
         self.log.storage.writeback.truncated(m, slot, 0).await;
-        self.truncate_pages(m, file).await;
+        self.sb.calls.truncate_pages(m, file, self.costs.unlink.drop_pages).await;
         self.ordered.wait_for_file(m, slot).await;
         let handle = self.start_transaction(m).await;
         let extents = self.data(slot).drop_extents();
@@ -51,15 +51,5 @@ impl Btrfs {
         m.run(Account::System, self.costs.unlink.after_truncate).await;
         self.data(slot).truncated(self.transid());
         self.transaction.end(m, handle).await;
-    }
-
-    /// `truncate_setsize` to nothing, with what `btrfs_invalidate_folio` takes of each page.
-    async fn truncate_pages<M: Machine>(&self, m: &M, file: &File) {
-        let (calls, c) = (&self.sb.calls, &self.costs.unlink);
-        let pages = calls.written(file).pages;
-        if pages > 0 {
-            m.run(Account::System, c.drop_pages + calls.without_lru(c.drop_page) * pages).await;
-            calls.drop_pages(m, file).await;
-        }
     }
 }

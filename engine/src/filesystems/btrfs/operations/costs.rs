@@ -39,7 +39,6 @@ cost_table!(pub(super) UnlinkCosts {
     delete_ref: ["cu_l0.write_unlock_fs_l0_5"],
     truncate: ["cu_l0.read_lock_fs_l0_8"],
     drop_pages: ["truncate.pages"],
-    drop_page: ["truncate.page"],
     delete_inode: ["cu_l0.write_unlock_fs_l0_6"],
     after_truncate: ["cu_l0.read_lock_fs_l0_9"],
     callback: ["i_callback"],

@@ -386,7 +386,7 @@ impl Xfs {
         match open.pages.has(io.offset, io.bytes) {
             true => (self.sb.calls.overwriting(io.bytes))
                 .saturating_sub(c.buffered_start + c.buffered_checks + c.buffered_end),
-            false => c.buffered_copy * io.pages(),
+            false => self.sb.calls.filling(c.buffered_copy, io.offset, io.bytes),
         }
     }
 

@@ -19,7 +19,6 @@ use crate::writeback::Flushed;
 cost_table!(PreallocateCosts {
     look: ["tmp_short.lock_file_ilock_shared", "tmp_short.unlock_file_ilock_shared"],
     drop_pages: ["truncate.pages"],
-    drop_folio: ["truncate.folio"],
     release: ["wfsync.unlock_cntbt", "wfsync.unlock_bnobt", "wfsync.trans_free_2", "wfsync.unlock_file_ilock_excl_3"],
 });
 
@@ -110,20 +109,10 @@ impl Xfs {
         let inode = self.inodes.inode(slot);
         self.sync.emptied(slot);
         self.storage.writeback.truncated(m, slot, 0).await;
-        self.truncate_pages(m, file).await;
+        self.sb.calls.truncate_pages(m, file, self.preallocate.0.drop_pages).await;
         self.itruncate(m, &inode, None).await;
         inode.test_flags(m).await; // sets XFS_ITRUNCATED
         self.inodes.set_empty(slot);
-    }
-
-    /// `truncate_setsize` to nothing: a folio for each write that had new pages.
-    async fn truncate_pages<M: Machine>(&self, m: &M, file: &File) {
-        let (calls, c) = (&self.sb.calls, &self.preallocate.0);
-        let folios = calls.written(file).writes;
-        if folios > 0 {
-            m.run(Account::System, c.drop_pages + calls.without_lru(c.drop_folio) * folios).await;
-            calls.drop_pages(m, file).await;
-        }
     }
 
     /// To so many bytes less: what the inode on disk does not know yet of the data that stay is written first.

@@ -1,0 +1,105 @@
+//! Folios: pages of a file that the page cache has as one. A filesystem with large folios gets one for as many pages of a write as are
+//! aligned (`__filemap_get_folio` with `fgf_set_order`), and finds, marks and lists them once. Without, each page is a folio.
+
+use super::costs::Costs;
+use crate::cost_table;
+use crate::waist::Time;
+
+cost_table!(Pages { read: ["call.read_page"], overwrite: ["call.overwrite_page"], append: ["call.append_page"] });
+
+cost_table!(SmallFolios {
+    read: ["call.read_folio"],
+    overwrite: ["call.overwrite_folio"],
+    append: ["call.append_folio"],
+});
+
+/// The largest folio, by the binary logarithm of its pages: a huge page (`MAX_PAGECACHE_ORDER`, x86).
+const MAX_ORDER: u32 = 9;
+
+/// What pages of a file take, besides what a call takes once.
+pub struct Folios {
+    large: bool,
+    /// The first page of a call, and one that is in the folio of the page before.
+    page: Pages,
+    /// One more that is a folio of its own.
+    folio: SmallFolios,
+}
+
+impl Folios {
+    /// Of a kind of filesystem, by the rules of the kernel.
+    pub fn new(kind: &str, costs: &Costs<'_>) -> Result<Self, String> {
+        let page = Pages::new(costs)?;
+        let large = match kind {
+            "xfs" => costs.rules().xfs_large_folios,
+            "ext4" => costs.rules().ext4_large_folios,
+            _ => {
+                let folio = SmallFolios { read: page.read, overwrite: page.overwrite, append: page.append };
+                return Ok(Self { large: false, page, folio });
+            }
+        };
+        Ok(Self { large, page, folio: SmallFolios::new(costs)? })
+    }
+
+    /// Reading so many pages that are cached.
+    pub fn read(&self, pages: u64) -> Time {
+        self.page.read + (pages - 1) * if self.large { self.page.read } else { self.folio.read }
+    }
+
+    /// Writing over so many.
+    pub fn overwrite(&self, pages: u64) -> Time {
+        self.page.overwrite + (pages - 1) * if self.large { self.page.overwrite } else { self.folio.overwrite }
+    }
+
+    /// How many folios a write gets for so many new pages of a file that had `before`.
+    pub fn of(&self, before: u64, pages: u64) -> u64 {
+        if !self.large {
+            return pages;
+        }
+        let (mut at, end, mut folios) = (before, before + pages, 0);
+        while at < end {
+            at += 1 << at.trailing_zeros().min((end - at).ilog2()).min(MAX_ORDER);
+            folios += 1;
+        }
+        folios
+    }
+
+    /// What new pages take in so many folios, but for the first folio with its first page; `listing` a folio is taken apart.
+    pub fn append(&self, pages: u64, folios: u64, listing: Time) -> Time {
+        self.folio.append.saturating_sub(listing) * (folios - 1) + self.page.append * (pages - folios)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folios(large: bool) -> Folios {
+        let page = Pages { read: 1, overwrite: 1, append: 1 };
+        Folios { large, page, folio: SmallFolios { read: 100, overwrite: 100, append: 100 } }
+    }
+
+    #[test]
+    fn a_large_folio_begins_where_it_is_aligned() {
+        let of = |before, pages| folios(true).of(before, pages);
+        assert_eq!([of(0, 1), of(0, 16), of(16, 16), of(1, 1)], [1; 4]);
+        assert_eq!(of(1, 7), 3, "1, 2 and 4 pages");
+        assert_eq!(of(4, 7), 3, "4, 2 and 1 pages");
+        assert_eq!(of(0, 1024), 2, "none is larger than a huge page");
+        assert_eq!(folios(false).of(0, 16), 16);
+    }
+
+    #[test]
+    fn a_new_page_of_a_folio_that_is_there_takes_less_than_a_folio() {
+        assert_eq!(folios(true).append(16, 1, 10), 15);
+        assert_eq!(folios(false).append(16, 16, 10), 15 * 90);
+        assert_eq!((folios(true).read(16), folios(false).overwrite(16)), (16, 1501));
+    }
+
+    #[test]
+    fn one_page_takes_the_same_in_a_folio_of_any_size() {
+        assert_eq!(
+            (folios(true).read(1), folios(true).overwrite(1)),
+            (folios(false).read(1), folios(false).overwrite(1))
+        );
+    }
+}
