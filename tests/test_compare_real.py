@@ -165,6 +165,22 @@ def test_the_number_behind_a_difference_is_named(scenario: str, tmp_path: Path) 
     assert re.search(r"_directory_waits_per_operation (hangs most on \w+\.|by more than noise)", said)
 
 
+def test_a_comparison_stands_where_the_short_runs_cannot_say_why(scenario: str, tmp_path: Path) -> None:
+    real = tmp_path / "perf.csv"
+    columns = "contended, total wait, max wait, avg wait, type, caller"
+    real.write_text(f"# output: {columns}\n9, 9000000000, 1000000000, 1000000000, rwsem:W, do_unlinkat\n")
+    short = ["--set", "measure.duration=4 ms", "--set", "measure.replications=1"]
+    answer = RUNNER.invoke(
+        app, ["compare", str(real), f"{scenario}:xfs", "--operations", "9", *short, "--why"]
+    )
+    assert answer.exit_code == 0, answer.stderr
+    assert "They differ most in vfs.i_rwsem (directory)" in answer.stdout
+    assert (
+        "--why, in runs a fifth as long: 'vfs_i_rwsem_directory_waits_per_operation' has no interval"
+        in answer.stdout
+    )
+
+
 def test_without_an_interval_nothing_is_said_to_hang_on_anything() -> None:
     options = ["--variant", "mutex", "--set", "measure.replications=1", "--set", "measure.duration=1 ms"]
     answer = RUNNER.invoke(

@@ -202,6 +202,23 @@ def test_the_command_draws_and_says_what_it_shows(tmp_path: Path, ending: str) -
     assert out.read_bytes().startswith(magic)
 
 
+def test_a_first_look_ends_after_a_fifth_of_the_time(
+    worst: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[float] = []
+
+    def filmed(points: list[tuple[str, Point]], ask: Ask) -> list[Scene]:
+        looked_at.extend(point.scenario.measure.duration for _, point in points)
+        return [worst]
+
+    monkeypatch.setattr("simfs.experiments.scene.filmed", filmed)
+    for options in ([], ["--quick"]):
+        answer = RUNNER.invoke(app, ["timeline", "lock-cycle", *options, "-o", str(tmp_path / "x.svg")])
+        assert answer.exit_code == 0, answer.stderr
+    whole, quick = looked_at
+    assert quick == whole / 5
+
+
 @pytest.mark.slow
 def test_a_lock_of_ones_own_is_drawn_on_the_reference_machine(tmp_path: Path) -> None:
     out = tmp_path / "own.svg"

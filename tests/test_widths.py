@@ -17,7 +17,7 @@ from simfs.experiments.advise import Advice, Choice
 from simfs.experiments.whatif import Effect, LockSlope, WhatIf
 from simfs.reports.advise import print_advice
 from simfs.reports.catalogue import print_catalogue
-from simfs.reports.layout import ReportConsole, Sheet
+from simfs.reports.layout import WIDTH, ReportConsole, Sheet, report_console
 from simfs.reports.sweep import print_sweep
 from simfs.reports.text import print_report
 from simfs.reports.whatif import figure, print_what_if
@@ -172,3 +172,11 @@ def test_what_is_piped_has_no_blanks_at_the_ends(command: list[str]) -> None:
 def test_a_report_on_a_terminal_is_as_wide_as_it_is() -> None:
     console = ReportConsole(60)
     assert (console.width, console.columns) == (60, ())
+
+
+@pytest.mark.parametrize(("told", "width"), [("150", 150), ("", WIDTH), ("wide", WIDTH), ("0", WIDTH)])
+def test_what_is_piped_is_as_wide_as_the_environment_says(
+    told: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", told)
+    assert report_console().width == width

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,12 +44,12 @@ class ReportConsole(Console):
 
 
 def report_console(*, wide: bool = False, columns: Sequence[str] = ()) -> Console:
-    """Standard output for reports; what is no terminal, or does not know how wide it is, has `WIDTH` columns.
+    """Standard output for reports, as wide as the terminal or as `COLUMNS` says, else `WIDTH` columns.
 
     `wide` is for tables in full, however wide the terminal is.
     """
     there = Console()
-    known = there.is_terminal and there.width > 0
+    known = (there.is_terminal or os.environ.get("COLUMNS", "").isdecimal()) and there.width > 0
     return ReportConsole(WIDE if wide else None if known else WIDTH, columns)
 
 
