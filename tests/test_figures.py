@@ -213,6 +213,14 @@ def test_throughputs_far_apart_have_a_logarithmic_axis() -> None:
         assert figures(result)["throughput"].axes[0].get_yscale() == scale
 
 
+def test_the_legend_of_a_single_warm_up_fits() -> None:
+    drawn = figures(TABLE.model_copy(update={"points": TABLE.of("ext4")}))["warm-up"]
+    drawn.draw_without_rendering()
+    (legend,) = drawn.legends
+    box = legend.get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= drawn.bbox.x1
+
+
 def test_measured_points_that_are_moved_aside_are_said_to_be() -> None:
     """In the samples ext4 and btrfs were measured at the same rate."""
 

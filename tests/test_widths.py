@@ -169,6 +169,15 @@ def test_what_is_piped_has_no_blanks_at_the_ends(command: list[str]) -> None:
     assert [line for line in text.split("\n") if line != line.rstrip()] == []
 
 
+def test_a_title_is_not_folded_to_the_width_of_a_narrow_table() -> None:
+    sheet = Sheet("a title that is wider than the table below it")
+    sheet.add_column("count")
+    sheet.add_row("1")
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(sheet)
+    assert sheet.title in console.export_text().splitlines()
+
+
 def test_a_report_on_a_terminal_is_as_wide_as_it_is() -> None:
     console = ReportConsole(60)
     assert (console.width, console.columns) == (60, ())

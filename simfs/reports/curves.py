@@ -134,7 +134,7 @@ def warm_up(result: ScenarioResult) -> Figure:
         figure.supxlabel("ms since measuring began", fontsize=9)
         figure.supylabel(f"{plural(result.operation)} per second", fontsize=9)
         handles, labels = unique(panels[0])
-        figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+        figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), columns + 1))
         return figure
 
 

@@ -109,8 +109,10 @@ class Sheet:
         """Number of rows."""
         return len(self._rows)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
-        """Lay the table out for a console."""
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text | Table]:
+        """Lay the table out for a console, with its title above, which may be wider than the table."""
+        if self.title:
+            yield Text(self.title, style="bold")
         yield self.laid_out(options.max_width, getattr(console, "columns", ()))
 
     def laid_out(self, width: int, only: Sequence[str] = ()) -> Table:
@@ -118,7 +120,7 @@ class Sheet:
         shown = [column for column in self.columns if not only or column.called in only or _names(column)]
         while _needed(shown) > width and (last := max((c.leaves for c in shown), default=0)):
             shown = [column for column in shown if column.leaves < last]
-        table = Table(title=Text(self.title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+        table = Table(box=SIMPLE_HEAD)
         table.padding = (0, GAP, 0, 0)
         for column, room in zip(shown, _shared_out(shown, width), strict=True):
             table.add_column(

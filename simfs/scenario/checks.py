@@ -87,7 +87,7 @@ def check_points(scenario: Scenario, document: Document) -> Iterator[Problem]:
                 yield Problem(at, f"'{key}' is no key of {', '.join(SECTIONS)}", nearest(key, scenario.sweep))
 
 
-LISTED = 40
+LISTED = 60
 """As many names are told where none is like the one that is unknown."""
 
 _COMMON = ("lock", "locks", "order", "data_lines", "device")
