@@ -9,7 +9,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import cache
@@ -218,6 +218,15 @@ def loaded(scenario: str, given: list[str]) -> Scenario:
             f"--set {key} has no effect: each variant or point sets it itself (a variant's is {own})"
         )
     return found
+
+
+def refuse_unknown_variants(names: Iterable[str], known: Collection[str]) -> None:
+    """Refuse the first of the names given to `--variant` that no variant has."""
+    from simfs.scenario.suggest import choices
+
+    for name in names:
+        if name not in known:
+            raise refused(f"--variant {name}: there is no such variant; {choices(name, known)}")
 
 
 def known_metrics(names: list[str] | None) -> list[str]:

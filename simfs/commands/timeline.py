@@ -17,6 +17,7 @@ from simfs.commands.common import (
     overrides,
     plain_errors,
     refusals_of_runs,
+    refuse_unknown_variants,
     refused,
     unwritable,
 )
@@ -112,9 +113,7 @@ def _points(name: str, given: list[str], variants: list[str], *, quick: bool) ->
     if quick:
         asked = asked.quick(keys_of(given))
     titles = {variant.name: variant.title or variant.name for variant in asked.variants}
-    for variant in variants:
-        if variant not in titles:
-            raise refused(f"--variant {variant}: there is no such variant; {choices(variant, titles)}")
+    refuse_unknown_variants(variants, titles)
     if len(variants) > MOST_VARIANTS:
         raise refused(f"--variant: {len(variants)} are too many for one picture; at most {MOST_VARIANTS}")
     chosen = list(dict.fromkeys(variants)) or list(titles)[:1]

@@ -24,9 +24,9 @@ from simfs.commands.common import (
     overrides,
     plain_errors,
     refusals_of_runs,
+    refuse_unknown_variants,
     refused,
 )
-from simfs.scenario.suggest import nearest
 
 if TYPE_CHECKING:
     from simfs.experiments.scene import Watched
@@ -119,10 +119,7 @@ def _point(name: str, given: list[str], variant: str | None) -> Point:
     asked = loaded(name, given)
     points = expand(asked)
     known = list(dict.fromkeys(point.variant for point in points))
-    if variant is not None and variant not in known:
-        near = nearest(variant, known)
-        meant = f"; did you mean {near!r}?" if near else f"; there are {', '.join(known)}"
-        raise refused(f"--variant {variant}: there is no such variant{meant}")
+    refuse_unknown_variants([variant] if variant else (), known)
     chosen = the_point(asked, variant or known[0])
     if len(points) > 1:
         notes().print(f"of {len(points)} points: {chosen.id}")

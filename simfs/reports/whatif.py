@@ -68,7 +68,7 @@ def figure(answer: WhatIf) -> Figure:
         columns = min(BESIDE, len(curves))
         rows = -(-len(curves) // columns)
         made = new_figure(7.2, max(2.9, 0.6 + 1.2 * rows, 0.8 + 0.22 * len(answer.profile)))
-        left, right = made.subfigures(1, 2)
+        left, right = made.subfigures(1, 2, squeeze=False)[0]
         panels = list(left.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
         for index, (axes, slope) in enumerate(zip(panels, curves, strict=False)):
             _curve(axes, slope, index)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from simfs.scenario.document import Document, Path_
-from simfs.scenario.expectation import coordinates, instances, parse
+from simfs.scenario.expectation import coordinates, instances
+from simfs.scenario.expectation_parser import parse
 from simfs.scenario.filesystem import NoFilesystem, Xfs
 from simfs.scenario.lock_checks import lock_problems
 from simfs.scenario.models import load_kernel, load_workload

@@ -28,16 +28,19 @@ use timing::Timing;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs)] // bytes, where on the device, and the flags of the block layer
 pub enum Request {
+    /// A read.
     Read {
         bytes: u32,
         at: Place,
     },
+    /// A write.
     Write {
         bytes: u32,
         at: Place,
     },
+    /// `REQ_OP_FLUSH`: what ended before it is safe.
     Flush,
     /// A write with `REQ_PREFLUSH`, what ended before it is safe first, or `REQ_FUA`, it is safe itself when it ends.
     LogWrite {
