@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simfs.commands.common import (
-    Quick,
     Seed,
     Settings,
     Threads,
@@ -23,6 +22,7 @@ from simfs.commands.common import (
 )
 from simfs.commands.experiment import (
     Output,
+    QuickDecided,
     TextOrJson,
     Variant,
     most_runs,
@@ -63,7 +63,7 @@ def advise(
     output: Output = TextOrJson.TEXT,
     seed: Seed = None,
     threads: Threads = None,
-    quick: Quick = False,
+    quick: QuickDecided = False,
     wide: Wide = False,
 ) -> None:
     """Find the best number of allocation groups, directory layout and lock, and say which lock decides.

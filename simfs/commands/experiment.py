@@ -36,6 +36,15 @@ Variant = Annotated[
 ]
 
 
+QuickDecided = Annotated[
+    bool,
+    typer.Option(
+        "--quick",
+        help="Run a fifth of the time. What is undecided is still repeated; fix measure.replications against that.",
+    ),
+]
+
+
 def most_runs(measure: Measure, settings: Iterable[str]) -> int | None:
     """How often what is undecided is run at most; None where `settings` say how often everything is run."""
     by_hand = {"measure", "measure.replications"} & keys_of(settings)
