@@ -102,11 +102,15 @@ def test_what_only_one_side_has_is_listed_and_told_as_the_difference(result: Sce
         Waits(("do_unlinkat",), 1, "rwsem:W", 1.0),
         Waits(("xfs_read_agf",), 9000, "semaphore", 9e12),
         Waits(("rcu_core",), 3, "spinlock", 5e3),
+        Waits(("rcu_gp_fqs",), 1, "spinlock", 1e3),
     )
-    reading = Reading("perf-lock", 3, 0, waits=waits)
+    reading = Reading("perf-lock", 4, 0, waits=waits)
     comparison = compare_real("x", reading, result, [point], operations=1000)
     assert comparison.only_real == ("xfs.AGF",)
-    assert comparison.unmapped == ("spinlock rcu_core, 3 times, 0.005 ms",)
+    assert comparison.unmapped == (
+        "spinlock rcu_core, 3 times, 0.005 ms",
+        "spinlock rcu_gp_fqs, once, 0.001 ms",
+    )
     assert comparison.sentence == "They differ most in xfs.AGF: only the real machine waited for it."
     assert metric_of(comparison) == "xfs_agf_waits_per_operation"
 
@@ -138,6 +142,14 @@ def test_levels_of_a_tree_are_added_up_where_chains_do_not_tell_them(result: Sce
     line = next(x for x in comparison.lines if x.quantity == "waits per operation")
     assert line.of == "btrfs.fs tree"
     assert line.simulated == pytest.approx(sum(traced(x)[0] for x in levels) / point.operations)
+
+
+def test_the_sentence_has_no_powers_of_ten(scenario: str) -> None:
+    real = str(SAMPLES / "perf-script-xfs.txt")
+    answer = RUNNER.invoke(app, ["compare", real, f"{scenario}:xfs", "--operations", "24000"])
+    said = answer.stdout.splitlines()[-1]
+    assert "mean wait, us 29,852 and " in said
+    assert "e+" not in said
 
 
 def test_the_command_prints_a_table_or_json(scenario: str) -> None:

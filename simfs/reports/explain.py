@@ -83,8 +83,12 @@ def _load(workload: Workload, tasks: int) -> str:
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_plain, value))}]"
     if isinstance(value, dict):
-        return " ".join(f"{key} {_plain(each)}" for key, each in value.items())
+        return " ".join(
+            _plain(each) if key == "op" else f"{key} {_plain(each)}" for key, each in value.items()
+        )
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
