@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import (
-    Seed,
-    Settings,
-    Threads,
-    Wide,
-    loaded,
-    overrides,
-    plain_errors,
-    refusals_of_runs,
-    refuse_out,
-    refused,
-)
+from simfs.commands.common import Seed, Settings, Threads, Wide, loaded, overrides, refuse_out
+from simfs.commands.errors import plain_errors, refusals_of_runs, refused
 from simfs.commands.experiment import (
     Output,
     QuickDecided,

@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simfs.commands.common import (
-    Quick,
-    Seed,
-    Settings,
-    Threads,
-    loaded,
-    overrides,
-    plain_errors,
-    progress,
-    refusals_of_runs,
-    refused,
-)
+from simfs.commands.common import Quick, Seed, Settings, Threads, loaded, overrides, progress
+from simfs.commands.errors import plain_errors, refusals_of_runs, refused
 from simfs.commands.experiment import Output, TextOrJson, print_json
 from simfs.scenario.settings import keys_of
 

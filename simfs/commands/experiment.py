@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simfs.commands.common import emit, notes, progress, refusals_of_runs, unwritable
+from simfs.commands.common import emit, notes, progress
+from simfs.commands.errors import refusals_of_runs, unwritable
 from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:

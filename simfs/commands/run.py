@@ -21,21 +21,17 @@ from simfs.commands.common import (
     Settings,
     Threads,
     Wide,
-    complain,
     emit,
     known_metrics,
     loaded,
     names_of,
     notes,
     overrides,
-    plain_errors,
     progress,
-    refusals_of_runs,
     refuse_out,
     refuse_unknown_variants,
-    refused,
-    unwritable,
 )
+from simfs.commands.errors import complain, plain_errors, refusals_of_runs, refused, unwritable
 from simfs.commands.report import refuse_page, write_page
 from simfs.scenario.settings import keys_of
 from simfs.scenario.suggest import choices

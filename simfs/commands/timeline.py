@@ -15,12 +15,9 @@ from simfs.commands.common import (
     loaded,
     notes,
     overrides,
-    plain_errors,
-    refusals_of_runs,
     refuse_unknown_variants,
-    refused,
-    unwritable,
 )
+from simfs.commands.errors import plain_errors, refusals_of_runs, refused, unwritable
 from simfs.scenario.settings import keys_of
 from simfs.scenario.suggest import choices
 

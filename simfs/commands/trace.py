@@ -13,20 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from simfs.commands.common import (
-    BROKEN,
     ScenarioName,
     Seed,
     Settings,
-    complain,
     emit,
     loaded,
     notes,
     overrides,
-    plain_errors,
-    refusals_of_runs,
     refuse_unknown_variants,
-    refused,
 )
+from simfs.commands.errors import BROKEN, complain, plain_errors, refusals_of_runs, refused
 
 if TYPE_CHECKING:
     from simfs.experiments.scene import Watched
