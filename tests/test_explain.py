@@ -91,7 +91,10 @@ def test_where_more_happens_than_a_trace_takes_less_time_is_looked_at(
 def test_the_words_say_what_is_simulated() -> None:
     told = explain("lock-cycle", "--variant", "mutex").stdout
     assert "first-come-first-served" in told
-    assert "24-CPU server" in told
+    assert (
+        "24-CPU server, one socket, bare metal (24 CPUs, 1 a core, 24 a last-level cache, 24 a socket)"
+        in " ".join(told.split())
+    )
     assert "linux-6.11: EEVDF" in told
     assert "think exponential 100 us" in told
     assert "spins, then sleeps" in told
