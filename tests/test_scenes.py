@@ -89,6 +89,16 @@ def test_a_window_that_is_asked_for_has_the_lock_most_waited_for() -> None:
     assert one.focus == found.focus
 
 
+def test_the_queue_shows_who_spins_and_who_sleeps() -> None:
+    waits = [Span(task, "wait", "lock#1", 0, 60) for task in (1, 2)]
+    spins = Interval(10, 40, Doing.RUN, 0, waits=("lock#1",))
+    sleeps = Interval(10, 40, Doing.ASLEEP, 1, waits=("lock#1",))
+    line = Timeline(10, 40, tasks={1: [spins], 2: [sleeps]}, spans=waits)
+    assert line.waiting(frozenset({"lock#1"})) == [(10, 2), (60, 0)]
+    assert line.spinning(frozenset({"lock#1"})) == [(10, 1), (40, 0)]
+    assert line.spinning(frozenset({"lock#2"})) == [(10, 0)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["semaphore", "mutex", "ticket"])
 def test_every_variant_is_drawn(kind: str) -> None:
