@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from simfs.commands.common import EXIT_CODES, FAILED, complain, plain_errors
+from simfs.commands.errors import EXIT_CODES, FAILED, complain, plain_errors
 from simfs.scenario.files import NO_CODE
 
 if TYPE_CHECKING:

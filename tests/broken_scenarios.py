@@ -104,6 +104,9 @@ CASES = [
     Case("cpus: 4", "cpus: 1e999", "4:37", "not a number"),
     Case("cpus: 4", "cpu: 4", "4:31", "did you mean 'cpus'?"),
     Case("cpus: 4", "cpus: 4, cpus_per_core: 8", "4:1", "must hold"),
+    Case(
+        "cpus: 4", "cpus: 24, cpus_per_llc: 9", "4:55", "cpus_per_socket 24 is no multiple of cpus_per_llc 9"
+    ),
     Case("cpus: 4", "costs: {wakup: 1 us}", "4:39", "did you mean 'wakeup'?"),
     Case("cpus: 4", "costs: {wakeup: 1000}", "4:47", "has no unit"),
     Case("cpus: 4", "costs: {wakeup: -1 us}", "4:47", "at least 0"),

@@ -68,6 +68,12 @@ def structures_are_looked_at() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def tables_are_as_wide_as_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the terminal that the tests are started from."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 def _as_png(name: str, figure: Figure) -> dict[str, bytes]:
     out = io.BytesIO()
     figure.set_layout_engine(None)

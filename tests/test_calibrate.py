@@ -101,8 +101,9 @@ def test_known_parameters_are_recovered_inside_their_intervals(
 ) -> None:
     rows = truth(think, hold, lock, (1, 4, 16))
     fit = found(write(tmp_path, rows, lock, THINK | HOLD, think="30 us", hold="6 us"))
+    parameters = {one.parameter: one for one in fit.parameters}
     for key, value in (("workload.think.exponential", think), ("workload.hold.exponential", hold)):
-        one = fit.fit_of(key)
+        one = parameters[key]
         assert one.low <= 1e3 * value <= one.high
         assert one.high / one.low < 2
     assert fit.warnings == ()

@@ -102,11 +102,15 @@ def test_what_only_one_side_has_is_listed_and_told_as_the_difference(result: Sce
         Waits(("do_unlinkat",), 1, "rwsem:W", 1.0),
         Waits(("xfs_read_agf",), 9000, "semaphore", 9e12),
         Waits(("rcu_core",), 3, "spinlock", 5e3),
+        Waits(("rcu_gp_fqs",), 1, "spinlock", 1e3),
     )
-    reading = Reading("perf-lock", 3, 0, waits=waits)
+    reading = Reading("perf-lock", 4, 0, waits=waits)
     comparison = compare_real("x", reading, result, [point], operations=1000)
     assert comparison.only_real == ("xfs.AGF",)
-    assert comparison.unmapped == ("spinlock rcu_core, 3 times, 0.005 ms",)
+    assert comparison.unmapped == (
+        "spinlock rcu_core, 3 times, 0.005 ms",
+        "spinlock rcu_gp_fqs, once, 0.001 ms",
+    )
     assert comparison.sentence == "They differ most in xfs.AGF: only the real machine waited for it."
     assert metric_of(comparison) == "xfs_agf_waits_per_operation"
 
@@ -140,6 +144,14 @@ def test_levels_of_a_tree_are_added_up_where_chains_do_not_tell_them(result: Sce
     assert line.simulated == pytest.approx(sum(traced(x)[0] for x in levels) / point.operations)
 
 
+def test_the_sentence_has_no_powers_of_ten(scenario: str) -> None:
+    real = str(SAMPLES / "perf-script-xfs.txt")
+    answer = RUNNER.invoke(app, ["compare", real, f"{scenario}:xfs", "--operations", "24000"])
+    said = answer.stdout.splitlines()[-1]
+    assert "mean wait, us 29,852 and " in said
+    assert "e+" not in said
+
+
 def test_the_command_prints_a_table_or_json(scenario: str) -> None:
     real = str(SAMPLES / "perf-lock-xfs.txt")
     answer = RUNNER.invoke(app, ["compare", real, f"{scenario}:xfs", "--operations", "24000"])
@@ -163,6 +175,22 @@ def test_the_number_behind_a_difference_is_named(scenario: str, tmp_path: Path) 
     said = answer.stdout.splitlines()[-1]
     assert said.startswith("They differ most in vfs.i_rwsem (directory): waits per operation 1 and ")
     assert re.search(r"_directory_waits_per_operation (hangs most on \w+\.|by more than noise)", said)
+
+
+def test_a_comparison_stands_where_the_short_runs_cannot_say_why(scenario: str, tmp_path: Path) -> None:
+    real = tmp_path / "perf.csv"
+    columns = "contended, total wait, max wait, avg wait, type, caller"
+    real.write_text(f"# output: {columns}\n9, 9000000000, 1000000000, 1000000000, rwsem:W, do_unlinkat\n")
+    short = ["--set", "measure.duration=4 ms", "--set", "measure.replications=1"]
+    answer = RUNNER.invoke(
+        app, ["compare", str(real), f"{scenario}:xfs", "--operations", "9", *short, "--why"]
+    )
+    assert answer.exit_code == 0, answer.stderr
+    assert "They differ most in vfs.i_rwsem (directory)" in answer.stdout
+    assert (
+        "--why, in runs a fifth as long: 'vfs_i_rwsem_directory_waits_per_operation' has no interval"
+        in answer.stdout
+    )
 
 
 def test_without_an_interval_nothing_is_said_to_hang_on_anything() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -64,8 +65,21 @@ def test_text_json_and_python_say_the_same() -> None:
 def test_what_the_runs_cannot_tell_is_not_told() -> None:
     like = with_rates(semaphore=(100, 104, 96), mutex=(101, 97, 105))
     assert "no difference that the runs can tell: no variant loses more than" in conclusion(like)
+    assert re.search(r"; with .+ [\d.]+ tasks wait for lock on average", conclusion(like))
     once = with_rates(semaphore=(50,), mutex=(100,))
     assert "one replication cannot tell" in conclusion(once)
+
+
+def test_variants_that_differ_in_nothing_that_matters_are_told_to_be_the_same() -> None:
+    """No task reads, so no writer ever spins on readers."""
+    patient = {"name": "patient", "kernel": {"constants": {"rwsem_reader_spin_cap": "1 ms"}}}
+    small = ("workload.tasks=4", "measure={duration: 2 ms, warmup: 1 ms, replications: 2}")
+    asked = {"simfs": 1, "name": "spin", "title": "Spin", "machine": "server-24", "kernel": "linux-6.12"}
+    asked |= {"workload": {"kind": "lock_cycle", "lock": "rwsem", "think": "20 us", "hold": "4 us"}}
+    answer = simfs.load(asked | {"variants": [{"name": "now"}, patient]}, *small).run()
+    assert (
+        "at 4 tasks all variants do exactly the same: what they differ in has no effect here" in answer.answer
+    )
 
 
 def test_a_larger_loss_that_is_not_certain_is_told_as_such() -> None:

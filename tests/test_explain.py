@@ -12,14 +12,14 @@ from simfs import _engine, machine
 from simfs.cli import app
 from simfs.experiments.lock_order import WINDOWS_NS, LockOrder, Taken, lock_order
 from simfs.experiments.points import the_point
-from simfs.reports.explain import waits_by
+from simfs.reports.explain import waits_by, words
 from simfs.scenario import load
 
 RUNNER = CliRunner()
 
 
-def explain(*words: str) -> Result:
-    return RUNNER.invoke(app, ["explain", *words])
+def explain(*options: str) -> Result:
+    return RUNNER.invoke(app, ["explain", *options])
 
 
 def order(scenario: str, variant: str) -> LockOrder:
@@ -91,10 +91,24 @@ def test_where_more_happens_than_a_trace_takes_less_time_is_looked_at(
 def test_the_words_say_what_is_simulated() -> None:
     told = explain("lock-cycle", "--variant", "mutex").stdout
     assert "first-come-first-served" in told
-    assert "24-CPU server" in told
+    assert (
+        "24-CPU server, one socket, bare metal (24 CPUs, 1 a core, 24 a last-level cache, 24 a socket)"
+        in " ".join(told.split())
+    )
     assert "linux-6.11: EEVDF" in told
     assert "think exponential 100 us" in told
     assert "spins, then sleeps" in told
+
+
+def test_operations_of_a_mix_are_told_in_words() -> None:
+    asked = {"simfs": 1, "name": "mixed", "title": "Mixed", "machine": "server-24", "kernel": "linux-6.12"}
+    operations = [{"op": "append", "size": "16 KiB"}, {"op": "fsync"}]
+    asked |= {
+        "filesystem": {"kind": "xfs"},
+        "workload": {"kind": "mix", "tasks": 2, "operations": operations},
+    }
+    found = load(asked)
+    assert words(found, the_point(found))["load"] == "2 tasks of mix: operations [append size 16 KiB, fsync]"
 
 
 def test_json_has_words_locks_and_order() -> None:

@@ -21,6 +21,7 @@ from pyarrow import parquet
 from rich.console import Console
 
 from simfs.reports import export, text
+from simfs.reports.curves import SIDE_BY_SIDE
 from simfs.reports.drawing import pdf, png, style, svg
 from simfs.reports.figures import figures
 from simfs.results.model import Finding, Fit, PointResult, ScenarioResult
@@ -210,6 +211,25 @@ def test_throughputs_far_apart_have_a_logarithmic_axis() -> None:
     for factor, scale in ((1.5, "linear"), (1e4, "log")):
         result = CURVE.model_copy(update={"points": (*CURVE.of("ext4"), *scaled(factor))})
         assert figures(result)["throughput"].axes[0].get_yscale() == scale
+
+
+def test_the_legend_of_a_single_warm_up_fits() -> None:
+    drawn = figures(TABLE.model_copy(update={"points": TABLE.of("ext4")}))["warm-up"]
+    drawn.draw_without_rendering()
+    (legend,) = drawn.legends
+    box = legend.get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= drawn.bbox.x1
+
+
+def test_measured_points_that_are_moved_aside_are_said_to_be() -> None:
+    """In the samples ext4 and btrfs were measured at the same rate."""
+
+    def legend(result: ScenarioResult) -> list[str]:
+        (found,) = figures(result)["throughput"].legends
+        return [entry.get_text() for entry in found.get_texts()]
+
+    assert SIDE_BY_SIDE in legend(CURVE)
+    assert SIDE_BY_SIDE not in legend(CURVE.model_copy(update={"points": CURVE.of("ext4")}))
 
 
 # --- text

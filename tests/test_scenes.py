@@ -89,6 +89,16 @@ def test_a_window_that_is_asked_for_has_the_lock_most_waited_for() -> None:
     assert one.focus == found.focus
 
 
+def test_the_queue_shows_who_spins_and_who_sleeps() -> None:
+    waits = [Span(task, "wait", "lock#1", 0, 60) for task in (1, 2)]
+    spins = Interval(10, 40, Doing.RUN, 0, waits=("lock#1",))
+    sleeps = Interval(10, 40, Doing.ASLEEP, 1, waits=("lock#1",))
+    line = Timeline(10, 40, tasks={1: [spins], 2: [sleeps]}, spans=waits)
+    assert line.waiting(frozenset({"lock#1"})) == [(10, 2), (60, 0)]
+    assert line.spinning(frozenset({"lock#1"})) == [(10, 1), (40, 0)]
+    assert line.spinning(frozenset({"lock#2"})) == [(10, 0)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["semaphore", "mutex", "ticket"])
 def test_every_variant_is_drawn(kind: str) -> None:
@@ -200,6 +210,23 @@ def test_the_command_draws_and_says_what_it_shows(tmp_path: Path, ending: str) -
     assert "Longest wait of the run" in answer.stdout
     magic = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[ending]
     assert out.read_bytes().startswith(magic)
+
+
+def test_a_first_look_ends_after_a_fifth_of_the_time(
+    worst: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[float] = []
+
+    def filmed(points: list[tuple[str, Point]], ask: Ask) -> list[Scene]:
+        looked_at.extend(point.scenario.measure.duration for _, point in points)
+        return [worst]
+
+    monkeypatch.setattr("simfs.experiments.scene.filmed", filmed)
+    for options in ([], ["--quick"]):
+        answer = RUNNER.invoke(app, ["timeline", "lock-cycle", *options, "-o", str(tmp_path / "x.svg")])
+        assert answer.exit_code == 0, answer.stderr
+    whole, quick = looked_at
+    assert quick == whole / 5
 
 
 @pytest.mark.slow

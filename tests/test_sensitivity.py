@@ -76,6 +76,22 @@ def test_what_the_scenario_sets_itself_is_not_varied() -> None:
     assert "machine.costs.wakeup" not in [p.name for p in parameters(point)]
 
 
+def test_what_a_load_chooses_is_no_uncertain_number() -> None:
+    """How much memory a loop uses is for the scenario to say, whatever is possible."""
+    asked = {
+        "simfs": 1,
+        "name": "creates",
+        "title": "Creates",
+        "machine": "server-24",
+        "kernel": "linux-6.12",
+    }
+    asked |= {"filesystem": {"kind": "xfs", "size": "8 GiB"}, "workload": {"kind": "create", "tasks": 2}}
+    point = the_point(load(asked))
+    assert not [
+        p.name for p in parameters(point) if p.name.startswith("workload.") and p.name.endswith("_bytes")
+    ]
+
+
 def test_a_semaphore_hangs_on_the_price_of_waking_and_not_on_idle_hands(tmp_path: Path) -> None:
     scenario = load("lock-cycle", SHORT)
     point = the_point(scenario, "semaphore")

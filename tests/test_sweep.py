@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import fakes
 import pytest
 from pyarrow import csv
 from typer.testing import CliRunner
@@ -94,6 +95,22 @@ def test_the_table_has_swept_durations_as_numbers(tmp_path: Path) -> None:
     assert float(row["workload.hold_ns"]) == 5000
 
 
+@pytest.mark.parametrize(
+    ("vary", "says"),
+    [
+        ("workload.lock=mutex,mutx", "did you mean 'mutex'?"),
+        ("locks.xfs.bufer=mutex", "did you mean 'xfs.buffer'?"),
+        ("kernel.constants.foo=1", "unknown constant 'foo'"),
+    ],
+)
+def test_names_that_there_are_not_are_refused_as_in_files(vary: str, says: str, tmp_path: Path) -> None:
+    answer = sweep(*SMALL, "--vary", vary, "--out", tmp_path / "out")
+    assert answer.exit_code == 2
+    assert f"--vary {vary.partition('=')[0]}: " in answer.stderr
+    assert says in answer.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_points_do_not_depend_on_what_else_is_swept() -> None:
     asked = load("lock-cycle")
     few = points_at(asked, [{"workload.tasks": 4}])
@@ -104,25 +121,47 @@ def test_points_do_not_depend_on_what_else_is_swept() -> None:
 # --- The store ---------------------------------------------------------------------------------------------
 
 
+def spec_of(seed: int) -> str:
+    return json.dumps(fakes.to_spec(fakes.FakePoint(), 0) | {"seed": seed})
+
+
 def test_a_store_runs_nothing_twice_and_what_is_torn_again(tmp_path: Path) -> None:
     calls: list[str] = []
 
     def engine(spec: str) -> str:
         calls.append(spec)
-        return spec.upper()
+        return fakes.engine(spec)
 
     run = Store(tmp_path, "one").remembering(engine)
-    assert [run("a"), run("b"), run("a")] == ["A", "B", "A"]
-    assert calls == ["a", "b"]
+    a, b = spec_of(1), spec_of(2)
+    assert [run(a), run(b), run(a)] == [fakes.engine(a), fakes.engine(b), fakes.engine(a)]
+    assert calls == [a, b]
     for path in Store(tmp_path, "one").entries():
         path.write_bytes(path.read_bytes()[:-2])
-    assert run("a") == "A"
-    assert calls == ["a", "b", "a"]
+    assert run(a) == fakes.engine(a)
+    assert calls == [a, b, a]
 
 
 def test_another_version_of_the_engine_runs_again(tmp_path: Path) -> None:
-    assert Store(tmp_path, "one").remembering(str.upper)("a") == "A"
-    assert Store(tmp_path, "two").remembering(str.lower)("a") == "a"
+    first, second = (fakes.engine(spec_of(seed)) for seed in (1, 2))
+    assert Store(tmp_path, "one").remembering(lambda _: first)("a") == first
+    assert Store(tmp_path, "two").remembering(lambda _: second)("a") == second
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
+@pytest.mark.parametrize("forged", ["no result", '{"operations": -1}'])
+def test_an_entry_that_no_engine_wrote_is_named_and_refused(forged: str, tmp_path: Path) -> None:
+    command = (*SMALL, "--vary", "workload.tasks=1", "--out", tmp_path)
+    assert sweep(*command).exit_code == 0
+    store = Store(tmp_path / "store")
+    (entry, *_) = store.entries()
+    store.put(entry.name, forged)
+    answer = sweep(*command)
+    assert answer.exit_code == 2
+    assert f"{entry}: is no result of a run" in answer.stderr
+    entry.unlink()
+    assert sweep(*command).exit_code == 0
 
 
 # --- Kills, shards -----------------------------------------------------------------------------------------

@@ -116,8 +116,17 @@ def test_the_profile_in_the_format_of_coz(profiled: WhatIf) -> None:
 
 
 def test_the_figure_names_units(profiled: WhatIf) -> None:
-    labels = [axes.get_xlabel() for axes in figure(profiled).axes]
-    assert labels == ["hold time removed (%)", "% gained per % of hold time removed"]
+    drawn = figure(profiled)
+    assert drawn.subfigs[0].get_supxlabel() == "hold time removed (%)"
+    assert drawn.axes[-1].get_xlabel() == "% gained per % removed"
+
+
+def test_no_interval_of_the_figure_hides_that_of_another_lock(profiled: WhatIf) -> None:
+    slopes = tuple(profiled.profile[0].model_copy(update={"lock": f"lock {n}"}) for n in range(3))
+    *panels, _ = figure(profiled.model_copy(update={"profile": slopes})).axes
+    shown = [axes for axes in panels if axes.get_visible()]
+    assert [axes.get_title(loc="left") for axes in shown] == ["lock 0", "lock 1", "lock 2"]
+    assert all(len(axes.collections) == 1 for axes in shown)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from simfs.experiments.advise import Advice, Choice
 from simfs.experiments.whatif import Effect, LockSlope, WhatIf
 from simfs.reports.advise import print_advice
 from simfs.reports.catalogue import print_catalogue
-from simfs.reports.layout import ReportConsole, Sheet
+from simfs.reports.layout import WIDTH, ReportConsole, Sheet, report_console
 from simfs.reports.sweep import print_sweep
 from simfs.reports.text import print_report
 from simfs.reports.whatif import figure, print_what_if
@@ -169,6 +169,23 @@ def test_what_is_piped_has_no_blanks_at_the_ends(command: list[str]) -> None:
     assert [line for line in text.split("\n") if line != line.rstrip()] == []
 
 
+def test_a_title_is_not_folded_to_the_width_of_a_narrow_table() -> None:
+    sheet = Sheet("a title that is wider than the table below it")
+    sheet.add_column("count")
+    sheet.add_row("1")
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(sheet)
+    assert sheet.title in console.export_text().splitlines()
+
+
 def test_a_report_on_a_terminal_is_as_wide_as_it_is() -> None:
     console = ReportConsole(60)
     assert (console.width, console.columns) == (60, ())
+
+
+@pytest.mark.parametrize(("told", "width"), [("150", 150), ("", WIDTH), ("wide", WIDTH), ("0", WIDTH)])
+def test_what_is_piped_is_as_wide_as_the_environment_says(
+    told: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", told)
+    assert report_console().width == width

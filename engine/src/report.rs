@@ -10,8 +10,9 @@ use crate::waist::{Account, Time};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// What comes out of a run.
 #[derive(Serialize)]
-#[allow(missing_docs)]
+#[allow(missing_docs)] // each field is described in simfs/results/run_result.py
 pub struct RunResult {
     operations: u64,
     window_ns: f64,

@@ -148,7 +148,7 @@ pub struct FilesystemSpec {
 /// The filesystems there are.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
+#[allow(missing_docs)] // described in docs/scenarios.md
 pub enum FilesystemKind {
     Xfs,
     Btrfs,

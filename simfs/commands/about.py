@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from simfs.commands.common import FAILED, Wide, emit, plain_errors, refused
+from simfs.commands.common import Wide, emit
+from simfs.commands.errors import FAILED, plain_errors, refused
 from simfs.commands.experiment import Output, TextOrJson, print_json
 
 

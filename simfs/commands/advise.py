@@ -8,21 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import (
-    Quick,
-    Seed,
-    Settings,
-    Threads,
-    Wide,
-    loaded,
-    overrides,
-    plain_errors,
-    refusals_of_runs,
-    refuse_out,
-    refused,
-)
+from simfs.commands.common import Seed, Settings, Threads, Wide, loaded, overrides, refuse_out
+from simfs.commands.errors import plain_errors, refusals_of_runs, refused
 from simfs.commands.experiment import (
     Output,
+    QuickDecided,
     TextOrJson,
     Variant,
     most_runs,
@@ -63,7 +53,7 @@ def advise(
     output: Output = TextOrJson.TEXT,
     seed: Seed = None,
     threads: Threads = None,
-    quick: Quick = False,
+    quick: QuickDecided = False,
     wide: Wide = False,
 ) -> None:
     """Find the best number of allocation groups, directory layout and lock, and say which lock decides.

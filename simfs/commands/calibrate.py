@@ -15,11 +15,9 @@ from simfs.commands.common import (
     loaded,
     notes,
     overrides,
-    plain_errors,
     progress,
-    refusals_of_runs,
-    refused,
 )
+from simfs.commands.errors import plain_errors, refusals_of_runs, refused
 from simfs.commands.experiment import Output, TextOrJson, as_json, print_json
 
 

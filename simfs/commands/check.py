@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from simfs.commands.common import BROKEN, emit, plain_errors
+from simfs.commands.common import emit
+from simfs.commands.errors import BROKEN, plain_errors
 from simfs.scenario.problems import Problem, ScenarioError
 
 

@@ -7,23 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simfs.commands.common import (
-    Quick,
-    Seed,
-    Settings,
-    Threads,
-    loaded,
-    overrides,
-    plain_errors,
-    progress,
-    refusals_of_runs,
-    refused,
-)
+from simfs.commands.common import Quick, Seed, Settings, Threads, loaded, overrides, progress
+from simfs.commands.errors import plain_errors, refusals_of_runs, refused
 from simfs.commands.experiment import Output, TextOrJson, print_json
 from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
     from simfs.experiments.compare_real import RealComparison
+    from simfs.experiments.sensitivity import Screened
     from simfs.interchange.reading import Reading
 
 SIDE = (
@@ -152,10 +143,10 @@ def _explained(
     report: Any,  # noqa: ANN401
 ) -> RealComparison:
     """The comparison, with the number on which its largest difference depends most, found by screening."""
-    from simfs.experiments import sensitivity as experiment
     from simfs.experiments.answer import fit
     from simfs.experiments.compare_real import metric_of
     from simfs.experiments.points import the_point
+    from simfs.experiments.sensitivity import NoOutputError, sensitivity
 
     metric = metric_of(comparison)
     if metric is None or comparison.differs_most in comparison.only_real:
@@ -166,19 +157,25 @@ def _explained(
     asked, _ = fit(
         loaded(scenario, given), given=keys_of(given), quick=True, threads=threads, progress=report
     )
-    found = experiment.sensitivity(
-        the_point(asked, variant),
-        asked.measure,
-        scenario=asked.name,
-        metric=metric,
-        trajectories=TRAJECTORIES,
-        threads=threads,
-        progress=report,
-    )
-    first = found.screened[0]
-    says = (
-        f"{metric} hangs most on {first.parameter} (its range moves it by {first.mu_star.mean:.0f} %; {first.source})."
-        if first.matters
-        else f"No sourced number moves {metric} by more than noise."
-    )
+    try:
+        found = sensitivity(
+            the_point(asked, variant),
+            asked.measure,
+            scenario=asked.name,
+            metric=metric,
+            trajectories=TRAJECTORIES,
+            threads=threads,
+            progress=report,
+        )
+        says = _hangs_on(metric, found.screened[0])
+    except NoOutputError as error:  # the comparison itself stands
+        why = str(error).removeprefix("--metric: ")
+        says = f"--why, in runs a fifth as long: {why}; try `simfs sensitivity` with --metric {metric}."
     return comparison.model_copy(update={"sentence": f"{comparison.sentence} {says}"})
+
+
+def _hangs_on(metric: str, first: Screened) -> str:
+    if not first.matters:
+        return f"No sourced number moves {metric} by more than noise."
+    moves = f"its range moves it by {first.mu_star.mean:.0f} %; {first.source}"
+    return f"{metric} hangs most on {first.parameter} ({moves})."

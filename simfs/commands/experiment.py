@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simfs.commands.common import emit, notes, progress, refusals_of_runs, unwritable
+from simfs.commands.common import emit, notes, progress
+from simfs.commands.errors import refusals_of_runs, unwritable
 from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,15 @@ class TextOrJson(StrEnum):
 Output = Annotated[TextOrJson, typer.Option("--format", help="Format of the output.")]
 Variant = Annotated[
     str | None, typer.Option(metavar="NAME", help="The variant to use; needed if there are several.")
+]
+
+
+QuickDecided = Annotated[
+    bool,
+    typer.Option(
+        "--quick",
+        help="Run a fifth of the time. What is undecided is still repeated; fix measure.replications against that.",
+    ),
 ]
 
 

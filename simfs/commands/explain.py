@@ -7,16 +7,8 @@ from typing import Annotated
 
 import typer
 
-from simfs.commands.common import (
-    ScenarioName,
-    Settings,
-    Wide,
-    emit,
-    loaded,
-    overrides,
-    plain_errors,
-    refusals_of_runs,
-)
+from simfs.commands.common import ScenarioName, Settings, Wide, emit, loaded, overrides
+from simfs.commands.errors import plain_errors, refusals_of_runs
 
 
 class ExplainFormat(StrEnum):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import emit, notes, plain_errors, refused, unwritable
+from simfs.commands.common import emit, notes
+from simfs.commands.errors import plain_errors, refused, unwritable
 
 if TYPE_CHECKING:
     from simfs.interchange.dataset import About

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from simfs.commands.common import plain_errors, refused
+from simfs.commands.errors import plain_errors, refused
 
 
 def lab(

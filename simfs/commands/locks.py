@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import Format, Wide, emit, plain_errors
+from simfs.commands.common import Format, Wide, emit
+from simfs.commands.errors import plain_errors
 
 if TYPE_CHECKING:
     from simfs.reports.layout import Sheet

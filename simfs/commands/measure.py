@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import complain, plain_errors, progress, refusals_of_runs, refused, unwritable
+from simfs.commands.common import progress
+from simfs.commands.errors import complain, plain_errors, refusals_of_runs, refused, unwritable
 from simfs.commands.experiment import Output, TextOrJson, print_json
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from simfs.commands.common import notes, plain_errors, refused, unwritable
+from simfs.commands.common import notes
+from simfs.commands.errors import plain_errors, refused, unwritable
 from simfs.scenario.suggest import choices
 
 _HEAD = """\

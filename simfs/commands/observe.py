@@ -15,9 +15,8 @@ from simfs.commands.common import (
     Threads,
     loaded,
     overrides,
-    plain_errors,
-    refused,
 )
+from simfs.commands.errors import plain_errors, refused
 from simfs.commands.experiment import Output, TextOrJson, Variant, print_answer, question
 from simfs.scenario.settings import keys_of
 

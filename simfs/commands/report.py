@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import notes, plain_errors, refusals_of_runs, refused, unwritable
+from simfs.commands.common import notes
+from simfs.commands.errors import plain_errors, refusals_of_runs, refused, unwritable
 
 if TYPE_CHECKING:
     from simfs.experiments.briefing import Briefing

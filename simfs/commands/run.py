@@ -21,20 +21,17 @@ from simfs.commands.common import (
     Settings,
     Threads,
     Wide,
-    complain,
     emit,
     known_metrics,
     loaded,
     names_of,
     notes,
     overrides,
-    plain_errors,
     progress,
-    refusals_of_runs,
     refuse_out,
-    refused,
-    unwritable,
+    refuse_unknown_variants,
 )
+from simfs.commands.errors import complain, plain_errors, refusals_of_runs, refused, unwritable
 from simfs.commands.report import refuse_page, write_page
 from simfs.scenario.settings import keys_of
 from simfs.scenario.suggest import choices
@@ -122,7 +119,7 @@ def run(
         options = {"threads": threads or os.cpu_count() or 1, "quick": quick, "variants": variants or ()}
         options |= {"metrics": known_metrics(metrics), "why": why or report is not None}
         asked = loaded(scenario, given)
-        _refuse_unknown(asked, variants or [])
+        refuse_unknown_variants(variants or (), [variant.name for variant in asked.variants])
         chosen = _machine_for(asked, engine, check=check)
         asked, result = _answer(asked, given, chosen, options, check=check)
         try:
@@ -172,13 +169,6 @@ def _report(result: ScenarioResult, out: Path, asked: Scenario, engine: Engine) 
     with refusals_of_runs():
         briefing = Briefing(result, asked, command, versions_of(software(engine.value)), why=recorded(result))
         write_page(briefing, out, [])
-
-
-def _refuse_unknown(asked: Scenario, names: list[str]) -> None:
-    known = [variant.name for variant in asked.variants]
-    for name in names:
-        if name not in known:
-            raise refused(f"--variant {name}: there is no variant of this name; {choices(name, known)}")
 
 
 def _machine_for(asked: Scenario, wanted: Engine | None, *, check: bool) -> Engine:

@@ -15,10 +15,9 @@ from simfs.commands.common import (
     Threads,
     loaded,
     overrides,
-    plain_errors,
     refuse_out,
-    refused,
 )
+from simfs.commands.errors import plain_errors, refused
 from simfs.commands.experiment import (
     Output,
     Question,

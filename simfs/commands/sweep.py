@@ -19,17 +19,13 @@ from simfs.commands.common import (
     Settings,
     Threads,
     Wide,
-    complain,
     emit,
     loaded,
     notes,
     overrides,
-    plain_errors,
     progress,
-    refusals_of_runs,
-    refused,
-    unwritable,
 )
+from simfs.commands.errors import complain, plain_errors, refusals_of_runs, refused, unwritable
 from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simfs.commands.common import (
+    Quick,
     ScenarioName,
     Seed,
     Settings,
     loaded,
     notes,
     overrides,
-    plain_errors,
-    refusals_of_runs,
-    refused,
-    unwritable,
+    refuse_unknown_variants,
 )
+from simfs.commands.errors import plain_errors, refusals_of_runs, refused, unwritable
+from simfs.scenario.settings import keys_of
 from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
@@ -66,13 +66,14 @@ def timeline(
     start: Start = None,
     length: Length = None,
     lock: OfLock = None,
+    quick: Quick = False,
     seed: Seed = None,
 ) -> None:
     """Draw what tasks and CPUs do around the worst wait for a lock: holders, waiters, hand-overs, the queue."""
     with plain_errors():
         ending = _ending(out)
         ask = _ask(start, length, lock)
-        points = _points(scenario, overrides(settings, seed), variant or [])
+        points = _points(scenario, overrides(settings, seed), variant or [], quick=quick)
         with refusals_of_runs():
             scenes = _scenes(points, ask)
         try:
@@ -102,14 +103,14 @@ def _ask(start: str | None, length: str | None, lock: str | None) -> Ask:
     return Ask(begin, span, lock)
 
 
-def _points(name: str, given: list[str], variants: list[str]) -> list[tuple[str, Point]]:
+def _points(name: str, given: list[str], variants: list[str], *, quick: bool) -> list[tuple[str, Point]]:
     from simfs.experiments.points import the_point
 
     asked: Scenario = loaded(name, given)
+    if quick:
+        asked = asked.quick(keys_of(given))
     titles = {variant.name: variant.title or variant.name for variant in asked.variants}
-    for variant in variants:
-        if variant not in titles:
-            raise refused(f"--variant {variant}: there is no such variant; {choices(variant, titles)}")
+    refuse_unknown_variants(variants, titles)
     if len(variants) > MOST_VARIANTS:
         raise refused(f"--variant: {len(variants)} are too many for one picture; at most {MOST_VARIANTS}")
     chosen = list(dict.fromkeys(variants)) or list(titles)[:1]

@@ -13,20 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from simfs.commands.common import (
-    BROKEN,
     ScenarioName,
     Seed,
     Settings,
-    complain,
     emit,
     loaded,
     notes,
     overrides,
-    plain_errors,
-    refusals_of_runs,
-    refused,
+    refuse_unknown_variants,
 )
-from simfs.scenario.suggest import nearest
+from simfs.commands.errors import BROKEN, complain, plain_errors, refusals_of_runs, refused
 
 if TYPE_CHECKING:
     from simfs.experiments.scene import Watched
@@ -119,10 +115,7 @@ def _point(name: str, given: list[str], variant: str | None) -> Point:
     asked = loaded(name, given)
     points = expand(asked)
     known = list(dict.fromkeys(point.variant for point in points))
-    if variant is not None and variant not in known:
-        near = nearest(variant, known)
-        meant = f"; did you mean {near!r}?" if near else f"; there are {', '.join(known)}"
-        raise refused(f"--variant {variant}: there is no such variant{meant}")
+    refuse_unknown_variants([variant] if variant else (), known)
     chosen = the_point(asked, variant or known[0])
     if len(points) > 1:
         notes().print(f"of {len(points)} points: {chosen.id}")

@@ -13,21 +13,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simfs.commands.common import (
-    BAD_INPUT,
-    BROKEN,
-    FAILED,
     Format,
     Quick,
     Seed,
     Threads,
-    complain,
     emit,
     notes,
     overrides,
-    plain_errors,
     progresses,
-    refusals_of_runs,
     refuse_out,
+)
+from simfs.commands.errors import (
+    BAD_INPUT,
+    BROKEN,
+    FAILED,
+    complain,
+    plain_errors,
+    refusals_of_runs,
     refused,
 )
 from simfs.commands.experiment import write_texts

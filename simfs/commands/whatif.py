@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from simfs.commands.common import (
-    Quick,
     ScenarioName,
     Seed,
     Settings,
@@ -16,13 +15,13 @@ from simfs.commands.common import (
     Wide,
     loaded,
     overrides,
-    plain_errors,
     refuse_out,
-    refused,
 )
+from simfs.commands.errors import plain_errors, refused
 from simfs.commands.experiment import (
     Output,
     Question,
+    QuickDecided,
     TextOrJson,
     Variant,
     most_runs,
@@ -82,7 +81,7 @@ def whatif(
     output: Output = TextOrJson.TEXT,
     seed: Seed = None,
     threads: Threads = None,
-    quick: Quick = False,
+    quick: QuickDecided = False,
     wide: Wide = False,
 ) -> None:
     """Say what one change to one lock would gain, with the same random numbers.

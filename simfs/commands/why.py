@@ -15,15 +15,12 @@ from simfs.commands.common import (
     Settings,
     Threads,
     Wide,
-    complain,
     emit,
     loaded,
     notes,
     overrides,
-    plain_errors,
-    refusals_of_runs,
-    refused,
 )
+from simfs.commands.errors import complain, plain_errors, refusals_of_runs, refused
 from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:

@@ -199,5 +199,12 @@ def _sentence(comparison: RealComparison) -> str:
         return f"They differ most in {lock}: only the real machine waited for it."
     if lock in comparison.only_simulated:
         return f"They differ most in {lock}: only the simulation waited for it."
-    parts = [f"{x.quantity} {x.real:.3g} and {x.simulated:.3g}" for x in comparison.lines if x.of == lock]
+    parts = [
+        f"{x.quantity} {_digits(x.real)} and {_digits(x.simulated)}" for x in comparison.lines if x.of == lock
+    ]
     return f"They differ most in {lock}: {'; '.join(parts)} (real and simulated)."
+
+
+def _digits(value: float) -> str:
+    """Three of them, and all that stand before the point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -100,13 +100,7 @@ def _of_group(sides: Sequence[Side]) -> tuple[float, str] | None:
     certain = [side for side in sides if (loss := losses.get(side.name)) and (loss.low or 0) > 0]
     at = f"at {best.point.tasks} tasks"
     if not certain:
-        if not losses or all(loss.low is None for loss in losses.values()):
-            return 0.0, f"{at} one replication cannot tell the variants apart"
-        most = max(loss.high or 0 for loss in losses.values())
-        return (
-            0.0,
-            f"{at} there is no difference that the runs can tell: no variant loses more than {most:.1f} %",
-        )
+        return 0.0, f"{at} {_no_difference(sides, best, losses)}"
     worst = max(certain, key=lambda side: losses[side.name].mean)
     loss = losses[worst.name]
     said = f"{worst.name} loses {loss.mean:.0f} % (± {loss.half_width:.1f}) against {best.name} {at}"
@@ -115,6 +109,20 @@ def _of_group(sides: Sequence[Side]) -> tuple[float, str] | None:
     if larger := [side for side in sides if side.name in losses and losses[side.name].mean > loss.mean]:
         parts.append(_perhaps(larger, losses))
     return loss.mean, "; ".join(part for part in parts if part)
+
+
+def _no_difference(sides: Sequence[Side], best: Side, losses: Mapping[str, Estimate]) -> str:
+    """How alike the variants are, and what keeps them from being faster."""
+    runs = {(side.point.events, side.point.replication_throughputs) for side in sides}
+    if len(runs) == 1:
+        said = "all variants do exactly the same: what they differ in has no effect here"
+    elif not losses or all(loss.low is None for loss in losses.values()):
+        return "one replication cannot tell the variants apart"
+    else:
+        most = max(loss.high or 0 for loss in losses.values())
+        said = f"there is no difference that the runs can tell: no variant loses more than {most:.1f} %"
+    why = _why(best.point)
+    return f"{said}; with {best.name}, {why}" if why else said
 
 
 def _perhaps(sides: Sequence[Side], losses: Mapping[str, Estimate]) -> str:

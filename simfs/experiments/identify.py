@@ -79,10 +79,6 @@ class Calibration(Strict):
     evaluations: int
     software: dict[str, Any]
 
-    def fit_of(self, parameter: str) -> Fitted:
-        """The parameter of this name."""
-        return next(p for p in self.parameters if p.parameter == parameter)
-
 
 def calibration(
     scenario: Scenario,

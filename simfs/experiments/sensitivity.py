@@ -46,6 +46,10 @@ Vector = NDArray[np.float64]
 Evaluate = Callable[[Sequence[Vector]], list[float]]
 
 
+class NoOutputError(ValueError):
+    """A metric that runs of the point do not have, or not so that others could be compared with it."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A sourced number, where it stands in the RunSpec, and its range there."""
@@ -140,16 +144,16 @@ class _Output:
         done = run_varied(points, self.runs, metrics=[self.metric], **self.options)
         found = [p.estimate(self.metric) for p in done.points]
         if any(estimate is None for estimate in found):
-            raise ValueError(f"--metric: this simulation has no {self.metric}, or no operation finished")
+            raise NoOutputError(f"--metric: this simulation has no {self.metric}, or no operation finished")
         return [estimate for estimate in found if estimate is not None]
 
     def nominal(self, point: Point) -> Estimate:
         """With all parameters as they are; it must be one that others can be compared with."""
         (nominal,) = self.of([Varied(point, "nominal")])
         if not nominal.mean:
-            raise ValueError(f"--metric: '{self.metric}' is 0 here")
+            raise NoOutputError(f"--metric: '{self.metric}' is 0 here")
         if nominal.low is None:
-            raise ValueError(
+            raise NoOutputError(
                 f"--metric: '{self.metric}' has no interval: two replications must have it, or run longer"
             )
         return nominal

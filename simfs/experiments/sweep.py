@@ -22,6 +22,7 @@ from simfs.results.model import ScenarioResult, Wall
 from simfs.results.run import Engine, Progress
 from simfs.results.store import DISK_FAILURES, Store, engine_version, write_whole
 from simfs.scenario import Point, Scenario, points_at
+from simfs.scenario.loader import check_point
 from simfs.scenario.points import sets
 
 Goal = Literal["knee", "crossover"]
@@ -68,7 +69,7 @@ class Plan:
 
     def points(self) -> tuple[Point, ...]:
         """All points, without those that refinement adds; raise ScenarioError for a row that is refused."""
-        return points_at(self.scenario, self.rows, told=lambda key: f"--vary {key}")
+        return points_at(self.scenario, self.rows, told=lambda key: f"--vary {key}", check=check_point)
 
     def refinement(self) -> Refinement | None:
         """What to refine; raise DesignError where that cannot be."""

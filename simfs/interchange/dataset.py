@@ -150,7 +150,7 @@ def unmapped(found: Sorted) -> list[str]:
 
 
 def _unmapped(waits: Waits) -> str:
-    times = f"{waits.count} times" if waits.count else ""
+    times = {0: "", 1: "once"}.get(waits.count, f"{waits.count} times")
     took = "" if waits.total_ns is None else f"{waits.total_ns / 1e6:.3f} ms"
     perhaps = candidates(waits)
     hint = f"one of {', '.join(perhaps)}: record call chains" if perhaps else ""

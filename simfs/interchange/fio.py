@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from simfs.interchange.reading import LARGEST, Figure, Reading
+from simfs.interchange.reading import LARGEST, Figure, Reading, UnreadableError
 
 if TYPE_CHECKING:
     from simfs.results.model import PointResult, ScenarioResult
 
 DIRECTIONS = ("read", "write", "trim")
+_OF_DIRECTION = {"read": "read", "write": "write", "overwrite": "write", "append": "write"}
+"""Operations of simulations that fio knows."""
 _PERCENTILES = {"50.000000": "p50", "90.000000": "p90", "99.000000": "p99"}
 
 
@@ -78,7 +80,10 @@ def _tasks(value: object) -> int | None:
 
 
 def write(result: ScenarioResult, points: Sequence[PointResult]) -> str:
-    """One job a point, with the keys that readers of fio's JSON take: rates, bandwidth, completion latencies."""
+    """One job a point, with the keys that readers of fio's JSON take: rates, bandwidth, completion latencies.
+
+    Raises UnreadableError for operations that fio does not know.
+    """
     jobs = [_job(result, point) for point in points]
     document = {"fio version": "fio-3.33", "timestamp": 0, "timestamp_ms": 0, "time": "", "jobs": jobs}
     return json.dumps(document, indent=2) + "\n"
@@ -87,9 +92,10 @@ def write(result: ScenarioResult, points: Sequence[PointResult]) -> str:
 def _job(result: ScenarioResult, point: PointResult) -> dict[str, Any]:
     seconds = point.window_ns * point.replications / 1e9
     known = {name: point.latency[name] for name in point.latency}
-    names = {d: next((n for n in known if n in (d, {"write": "overwrite"}.get(d))), None) for d in DIRECTIONS}
-    if not any(names.values()) and known:
-        names["write"] = next(iter(known))
+    names = {d: next((n for n in known if _OF_DIRECTION.get(n) == d), None) for d in DIRECTIONS}
+    if not any(names.values()):
+        others = ", ".join(name for name in known if name != "operation") or result.operation
+        raise UnreadableError(f"fio prints reads and writes, and this point has neither, but {others}")
     moved = point.bytes_per_s.mean if point.bytes_per_s else 0.0
     everything = sum(known[n].count for n in names.values() if n) or 1
     sides = {}

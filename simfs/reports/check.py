@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from simfs.reports.numbers import counted
 from simfs.teach.explore import Found
 from simfs.teach.play import Event
 from simfs.teach.verdicts import Judgement, Status, coverage
@@ -27,7 +28,7 @@ def text(judgement: Judgement) -> str:
 def timeline(found: Found, source: list[str]) -> list[str]:
     """A schedule: a column for each task, a row for each line it comes by; time goes down."""
     tasks = found.case.tasks
-    title = f"The shortest schedule found, {found.disturbances} disturbance{'s' * (found.disturbances != 1)}"
+    title = f"The shortest schedule found, {counted(found.disturbances, 'disturbance')}"
     head = "      " + "".join(f"task {number:<{WIDTH - 5}}" for number in range(1, tasks + 1)).rstrip()
     rows = [
         f"{row:4}  {' ' * WIDTH * (event.task - 1)}{_cell(event, source, last=event.task == tasks)}".rstrip()

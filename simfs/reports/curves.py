@@ -29,6 +29,8 @@ from simfs.results.scaling import base_tasks, ideal_per_s, per_task
 MOST_SHOWN = 12
 """Points in the figure of the warm-up."""
 
+SIDE_BY_SIDE = "measured side by side: with as many tasks"
+
 STATES = {
     "user": ("user", "#0072B2", ""),
     "system": ("system", "#56B4E9", ""),
@@ -47,7 +49,7 @@ def throughput(result: ScenarioResult) -> Figure:
         lines = lines_over_tasks(result)
         for index, (name, points) in enumerate(lines):
             _line(axes, name, points, index)
-        _measured_points(axes, lines)
+        moved = _measured_points(axes, lines)
         _linear(axes, result)
         _cpus(axes, result)
         axes.set_xlabel("tasks")
@@ -57,6 +59,8 @@ def throughput(result: ScenarioResult) -> Figure:
         axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 4, 8], integer=True))
         thousands(axes)
         _legend_of_markers(axes, result)
+        if moved:
+            axes.plot([], [], linestyle="none", label=SIDE_BY_SIDE)
         figure.legend(*unique(axes), loc="outside lower center", ncols=2, handlelength=3.2)
         return figure
 
@@ -130,7 +134,7 @@ def warm_up(result: ScenarioResult) -> Figure:
         figure.supxlabel("ms since measuring began", fontsize=9)
         figure.supylabel(f"{plural(result.operation)} per second", fontsize=9)
         handles, labels = unique(panels[0])
-        figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+        figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), columns + 1))
         return figure
 
 
@@ -174,24 +178,27 @@ def _line(axes: Axes, name: str, points: Sequence[PointResult], index: int) -> N
     )
 
 
-def _measured_points(axes: Axes, lines: Sequence[tuple[str, Sequence[PointResult]]]) -> None:
-    """Hexagons in the colours of their lines; side by side where they would hide each other."""
+def _measured_points(axes: Axes, lines: Sequence[tuple[str, Sequence[PointResult]]]) -> bool:
+    """Hexagons in the colours of their lines; True if some stand side by side, as they would hide each other."""
     found = [
         (p.tasks, c.row, OKABE_ITO[index % len(OKABE_ITO)])
         for index, (_, points) in enumerate(lines)
         for p in points
         for c in measured_rates(p)
     ]
+    moved = False
     for i, (tasks, row, colour) in enumerate(found):
         at_once = [(j, r) for j, (n, r, _) in enumerate(found) if n == tasks]
         same = [j for j, r in at_once if isclose(r.value, row.value, rel_tol=0.04)]
         aside = 9 * (same.index(i) - (len(same) - 1) / 2)
+        moved |= aside != 0
         axes.plot(
             tasks, row.value, marker="h", markersize=8, linestyle="none", zorder=4,
             markerfacecolor=colour if row.role == "calibrate" else "white",
             markeredgecolor=colour, markeredgewidth=1.6,
             transform=offset_copy(axes.transData, axes.get_figure(root=True), x=aside, units="points"),
         )  # fmt: skip
+    return moved
 
 
 def _legend_of_markers(axes: Axes, result: ScenarioResult) -> None:

@@ -44,7 +44,8 @@ def words(asked: Scenario, point: Point) -> dict[str, str]:
 
 def _machine(point: Point, machine: dict[str, Any]) -> str:
     shape = [f"{machine['cpus']} CPUs"]
-    for size, name in (("cpus_per_core", "a core"), ("cpus_per_llc", "a last-level cache")):
+    parts = {"cpus_per_core": "a core", "cpus_per_llc": "a last-level cache", "cpus_per_socket": "a socket"}
+    for size, name in parts.items():
         shape.append(f"{machine[size]} {name}")
     return f"{load_machine(point.scenario.machine.profile).title} ({', '.join(shape)})"
 
@@ -83,8 +84,12 @@ def _load(workload: Workload, tasks: int) -> str:
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_plain, value))}]"
     if isinstance(value, dict):
-        return " ".join(f"{key} {_plain(each)}" for key, each in value.items())
+        return " ".join(
+            _plain(each) if key == "op" else f"{key} {_plain(each)}" for key, each in value.items()
+        )
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,12 +44,12 @@ class ReportConsole(Console):
 
 
 def report_console(*, wide: bool = False, columns: Sequence[str] = ()) -> Console:
-    """Standard output for reports; what is no terminal, or does not know how wide it is, has `WIDTH` columns.
+    """Standard output for reports, as wide as the terminal or as `COLUMNS` says, else `WIDTH` columns.
 
     `wide` is for tables in full, however wide the terminal is.
     """
     there = Console()
-    known = there.is_terminal and there.width > 0
+    known = (there.is_terminal or os.environ.get("COLUMNS", "").isdecimal()) and there.width > 0
     return ReportConsole(WIDE if wide else None if known else WIDTH, columns)
 
 
@@ -108,8 +109,10 @@ class Sheet:
         """Number of rows."""
         return len(self._rows)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
-        """Lay the table out for a console."""
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text | Table]:
+        """Lay the table out for a console, with its title above, which may be wider than the table."""
+        if self.title:
+            yield Text(self.title, style="bold")
         yield self.laid_out(options.max_width, getattr(console, "columns", ()))
 
     def laid_out(self, width: int, only: Sequence[str] = ()) -> Table:
@@ -117,7 +120,7 @@ class Sheet:
         shown = [column for column in self.columns if not only or column.called in only or _names(column)]
         while _needed(shown) > width and (last := max((c.leaves for c in shown), default=0)):
             shown = [column for column in shown if column.leaves < last]
-        table = Table(title=Text(self.title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+        table = Table(box=SIMPLE_HEAD)
         table.padding = (0, GAP, 0, 0)
         for column, room in zip(shown, _shared_out(shown, width), strict=True):
             table.add_column(

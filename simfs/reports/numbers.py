@@ -59,6 +59,11 @@ def plural(noun: str) -> str:
     return noun if noun.endswith("s") else noun + "s"
 
 
+def counted(number: int, noun: str) -> str:
+    """So many of something: `1 point`, `2 points`."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def folded(text: str, width: int) -> str:
     """Text in lines of at most `width` characters, broken at spaces."""
     lines = [""]

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from simfs.reports.layout import Sheet, new_table, report_console
 from simfs.reports.lock_sheets import locks, waited, where
-from simfs.reports.numbers import NOTHING, duration, percent, plain, plural, plus_minus
+from simfs.reports.numbers import NOTHING, counted, duration, percent, plain, plural, plus_minus
 from simfs.reports.tournament import tournament
 from simfs.results.focus import focus
 from simfs.results.model import Case, Comparison, PointResult, ScenarioResult, once_a_point, short
@@ -223,7 +223,7 @@ def sentences(result: ScenarioResult) -> Iterable[str]:
     unsettled = [p.id for p in result.points if p.unsettled]
     if unsettled:
         named = "; ".join(unsettled[:SHOWN]) + ("; ..." if len(unsettled) > SHOWN else "")
-        yield f"{len(unsettled)} points perhaps not settled when measuring began (longer warm-up?): {named}"
+        yield f"{counted(len(unsettled), 'point')} perhaps not settled when measuring began (longer warm-up?): {named}"
 
 
 def _marked(points: Sequence[PointResult]) -> Iterable[str]:

@@ -118,16 +118,31 @@ class _Panel:
         return (time - self.scene.line.begin) / self.scale
 
     def _queue(self, axes: Axes) -> None:
-        steps = self.scene.line.waiting(self.scene.locks)
-        times = [*(self._x(time) for time, _ in steps), self._x(self.scene.line.end)]
-        lengths = [*(n for _, n in steps), steps[-1][1]]
-        axes.fill_between(times, lengths, step="post", color=LOOKS[State.WAITS].colour, linewidth=0)
-        axes.step(times, lengths, where="post", color=GREY, linewidth=0.7)
-        top = max(*lengths, 1)
+        line, locks = self.scene.line, self.scene.locks
+        top = self._area(axes, line.waiting(locks), State.WAITS)
+        self._area(axes, line.spinning(locks), State.SPINS)
         axes.set_ylim(0, top * 1.1)
         axes.set_yticks([0, top])
         axes.set_ylabel("queue")
         axes.grid(visible=False)
+
+    def _area(self, axes: Axes, steps: Sequence[tuple[Time, int]], state: State) -> int:
+        """How many tasks are in a state, over time; returns the most of them, at least 1."""
+        times = [*(self._x(time) for time, _ in steps), self._x(self.scene.line.end)]
+        lengths = [*(n for _, n in steps), steps[-1][1]]
+        look = LOOKS[state]
+        axes.fill_between(
+            times,
+            lengths,
+            step="post",
+            facecolor=look.colour,
+            hatch=look.hatch,
+            edgecolor="white",
+            linewidth=0,
+        )
+        if state is State.WAITS:  # all of them; an edge around the others would hide short moments
+            axes.step(times, lengths, where="post", color=GREY, linewidth=0.7)
+        return max(*lengths, 1)
 
     def _tasks(self, axes: Axes) -> None:
         more = len(self.scene.order) - len(self.tasks)

@@ -12,10 +12,13 @@ from rich.text import Text
 from simfs.experiments.whatif import Effect, LockSlope, WhatIf
 from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, new_figure, style
 from simfs.reports.layout import Sheet, new_table, report_console
-from simfs.reports.numbers import NOTHING, duration, plain, plural, plus_minus
+from simfs.reports.numbers import NOTHING, duration, folded, plain, plural, plus_minus
 
 SHOWN = 6
-"""Curves in the figure: as many as can be told apart at a glance."""
+"""Curves in the figure, each in a panel of its own: in one panel their intervals would hide each other."""
+
+BESIDE = 2
+"""Panels beside each other."""
 
 
 def print_what_if(answer: WhatIf, console: Console | None = None) -> None:
@@ -61,15 +64,19 @@ def sentences(answer: WhatIf) -> list[str]:
 def figure(answer: WhatIf) -> Figure:
     """Throughput gained over hold time removed, and the slopes of all locks with their intervals."""
     with style():
-        made = new_figure(7.2, max(2.9, 1.1 + 0.22 * len(answer.profile)))
-        left, right = made.subplots(1, 2)
-        for index, slope in enumerate(answer.profile[:SHOWN]):
-            _curve(left, slope, index)
-        left.axhline(0, color="#777777", linewidth=0.8, zorder=1)
-        left.set_xlabel("hold time removed (%)")
-        left.set_ylabel(f"{plural(answer.operation)} per second gained (%)")
-        _bars(right, answer.profile)
-        made.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, handlelength=3.2)
+        curves = answer.profile[:SHOWN]
+        columns = min(BESIDE, len(curves))
+        rows = -(-len(curves) // columns)
+        made = new_figure(7.2, max(2.9, 0.6 + 1.2 * rows, 0.8 + 0.22 * len(answer.profile)))
+        left, right = made.subfigures(1, 2, squeeze=False)[0]
+        panels = list(left.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+        for index, (axes, slope) in enumerate(zip(panels, curves, strict=False)):
+            _curve(axes, slope, index)
+        for axes in panels[len(curves) :]:
+            axes.set_visible(False)
+        left.supxlabel("hold time removed (%)", fontsize=9)
+        left.supylabel(f"{plural(answer.operation)} per second gained (%)", fontsize=9)
+        _bars(right.subplots(), answer.profile)
         made.suptitle(
             f"{answer.scenario}, {answer.variant}: {answer.tasks} tasks on {answer.cpus} CPUs", fontsize=9
         )
@@ -84,8 +91,11 @@ def _curve(axes: Axes, slope: LockSlope, index: int) -> None:
     axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
     axes.plot(
         x, [0.0, *(g.mean for g in slope.gain_percent)], color=colour, marker=MARKERS[index],
-        linestyle=DASHES[index], label=slope.lock,
+        linestyle=DASHES[index],
     )  # fmt: skip
+    axes.axhline(0, color="#777777", linewidth=0.8, zorder=1)
+    axes.set_title(folded(slope.lock, 26), loc="left", fontsize=8)
+    axes.tick_params(labelbottom=True)
 
 
 def _bars(axes: Axes, profile: tuple[LockSlope, ...]) -> None:
@@ -101,7 +111,7 @@ def _bars(axes: Axes, profile: tuple[LockSlope, ...]) -> None:
     axes.set_ylim(len(profile) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
     axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.set_xlabel("% gained per % of hold time removed")
+    axes.set_xlabel("% gained per % removed")
 
 
 def heading(answer: WhatIf) -> list[str]:

@@ -15,11 +15,11 @@ from simfs.scenario.expectation import (
     Term,
     coordinates,
     instances,
-    parse,
     terms_of,
     unit_of,
     value_of,
 )
+from simfs.scenario.expectation_parser import parse
 from simfs.scenario.metrics import metric
 
 _HOLDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}

@@ -16,6 +16,7 @@ from simfs.results.marks import Groups, Mark
 from simfs.results.run_result import Chains, Stall, Strict
 from simfs.results.statistics import Estimate
 from simfs.results.summaries import CpuShares, LatencyIntervals, LockSummary, PooledLatency, WakesSummary
+from simfs.scenario.draws import SHAPES
 from simfs.scenario.metrics import metric as known_metric
 
 Value = bool | int | float | str
@@ -336,8 +337,13 @@ class ScenarioResult(Strict):
 
 
 def short(key: str) -> str:
-    """The last part of a dotted key: `workload.tasks` -> `tasks`."""
-    return key.rsplit(".", 1)[-1]
+    """The last part of a dotted key that names something: `workload.tasks` -> `tasks`.
+
+    >>> short("workload.hold.exponential")
+    'hold.exponential'
+    """
+    *_, owner, last = ("", *key.split("."))
+    return f"{owner}.{last}" if last in SHAPES else last
 
 
 def quantity(value: float, unit: str) -> str:

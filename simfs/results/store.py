@@ -4,6 +4,7 @@ A run is named by the SHA-256 of its RunSpec (seed and replication are in it) an
 and engine, so nothing in the store can be out of date and stores can be poured together. An entry is written
 to a temporary file and renamed; a kill leaves it whole or absent. Entries carry a checksum and their own name, and are
 not synced one by one: one that a power cut tore, or that lies under another's name, reads as absent and is run again.
+One that is whole and yet no result was written by something else, and is refused.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 class MissingRunError(ValueError):
     """A run that a store ought to have."""
+
+
+class ForeignRunError(ValueError):
+    """An entry that no engine wrote."""
 
 
 class Store:
@@ -67,12 +72,18 @@ class Store:
         return sha256(f"{self.version}\n{spec}".encode()).hexdigest()
 
     def get(self, key: str) -> str | None:
-        """The result of a run; None where it is absent, torn or another run's."""
+        """The result of a run; None where it is absent, torn or another run's. Raises ForeignRunError."""
+        path = self._path(key)
         try:
-            name, _, result = zlib.decompress(self._path(key).read_bytes()).decode().partition("\n")
+            name, _, result = zlib.decompress(path.read_bytes()).decode().partition("\n")
         except (FileNotFoundError, zlib.error, UnicodeDecodeError):
             return None
-        return result if name == key else None
+        if name != key:
+            return None
+        if not _is_result(result):
+            why = "is no result of a run of this simfs; delete it, and the run is done again"
+            raise ForeignRunError(f"{path}: {why}")
+        return result
 
     def put(self, key: str, result: str) -> None:
         """Keep a result."""
@@ -95,6 +106,16 @@ class Store:
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / key
+
+
+def _is_result(text: str) -> bool:
+    from simfs.results.run_result import RunResult  # commands are to help without pydantic
+
+    try:
+        RunResult.read(text)
+    except RuntimeError:
+        return False
+    return True
 
 
 def engine_version() -> str:

@@ -6,9 +6,11 @@ interval means for one lock, the focus, says `state_of`. Times are picoseconds b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import accumulate
 from typing import NamedTuple
 
 from simfs.machine.recorder import Event
@@ -117,18 +119,23 @@ class Timeline:
 
     def waiting(self, locks: frozenset[str]) -> list[tuple[Time, int]]:
         """How many tasks wait for any of `locks`: from when on, in order; the first entry is the window's begin."""
-        changes: dict[Time, int] = {self.begin: 0}
-        for span in self.of("wait"):
-            if span.about in locks:
-                first = max(span.begin, self.begin)
-                changes[first] = changes.get(first, 0) + 1
-                if span.end is not None:
-                    changes[span.end] = changes.get(span.end, 0) - 1
-        steps, waiting = [], 0
-        for time, change in sorted(changes.items()):
-            waiting += change
-            steps.append((time, waiting))
-        return steps
+        return self._together((span.begin, span.end) for span in self.of("wait") if span.about in locks)
+
+    def spinning(self, locks: frozenset[str]) -> list[tuple[Time, int]]:
+        """How many of those are on a CPU: the same."""
+        every = (each for intervals in self.tasks.values() for each in intervals)
+        spins = (each for each in every if each.doing is Doing.RUN and not locks.isdisjoint(each.waits))
+        return self._together((each.begin, each.end) for each in spins)
+
+    def _together(self, stretches: Iterable[tuple[Time, Time | None]]) -> list[tuple[Time, int]]:
+        """How many stretches there are at the same time, from when on."""
+        changes = Counter[Time]({self.begin: 0})
+        for begin, end in stretches:
+            changes[max(begin, self.begin)] += 1
+            if end is not None:
+                changes[end] -= 1
+        times = sorted(changes)
+        return list(zip(times, accumulate(changes[time] for time in times), strict=True))
 
     def of(self, *kinds: str) -> Iterator[Span]:
         """The spans of some kinds."""

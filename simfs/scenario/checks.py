@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from simfs.scenario.document import Document, Path_
-from simfs.scenario.expectation import coordinates, instances, parse
+from simfs.scenario.expectation import coordinates, instances
+from simfs.scenario.expectation_parser import parse
 from simfs.scenario.filesystem import NoFilesystem, Xfs
 from simfs.scenario.lock_checks import lock_problems
+from simfs.scenario.machine import MachineUse
 from simfs.scenario.models import load_kernel, load_workload
 from simfs.scenario.overlay import split_key
 from simfs.scenario.points import drafts
@@ -87,7 +90,7 @@ def check_points(scenario: Scenario, document: Document) -> Iterator[Problem]:
                 yield Problem(at, f"'{key}' is no key of {', '.join(SECTIONS)}", nearest(key, scenario.sweep))
 
 
-LISTED = 40
+LISTED = 60
 """As many names are told where none is like the one that is unknown."""
 
 _COMMON = ("lock", "locks", "order", "data_lines", "device")
@@ -178,6 +181,8 @@ def _machine_problems(scenario: Scenario, document: Document) -> Iterator[Proble
         order = "cpus_per_core <= cpus_per_llc <= cpus_per_socket <= cpus"
         figures = " <= ".join(str(spec[key.strip()]) for key in order.split("<="))
         yield Problem(document.place_of(("machine",)).key, f"{order} must hold, but is {figures}")
+    else:
+        yield from _broken_parts(use, spec, document)
     if spec["caches"] is None and use.caches.model_fields_set:
         at = document.place_of(("machine", "caches")).key
         yield Problem(at, f"machine {use.profile} has no caches that these could replace")
@@ -185,6 +190,15 @@ def _machine_problems(scenario: Scenario, document: Document) -> Iterator[Proble
     if pinned is not None and pinned >= spec["cpus"]:
         at = document.place_of(("workload", "pin_to_cpu")).value
         yield Problem(at, f"there is no CPU {pinned}: the machine has CPUs 0 to {spec['cpus'] - 1}")
+
+
+def _broken_parts(use: MachineUse, spec: dict[str, Any], document: Document) -> Iterator[Problem]:
+    """Yield a part that the scenario gives a number of CPUs which the parts below do not make up."""
+    for inner, outer in (("cpus_per_core", "cpus_per_llc"), ("cpus_per_llc", "cpus_per_socket")):
+        given = next((key for key in (outer, inner) if getattr(use, key) is not None), None)
+        if given and use.cpus != "tasks" and spec[outer] % spec[inner]:
+            what = f"{outer} {spec[outer]} is no multiple of {inner} {spec[inner]}: set both"
+            yield Problem(document.place_of(("machine", given)).value, what)
 
 
 _EEVDF_RULES = tuple(

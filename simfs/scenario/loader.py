@@ -100,13 +100,14 @@ def _variant_problems(document: Document) -> Iterator[Problem]:
             except ValidationError as error:
                 yield from problems_of(error, draft.document)
             else:
-                yield from check_profiles(point, draft.document)
-                yield from _group_problems(point, draft.document)
+                yield from check_point(point, draft.document)
     except ScenarioError as error:
         yield from error.problems
 
 
-def _group_problems(point: Scenario, document: Document) -> Iterator[Problem]:
+def check_point(point: Scenario, document: Document) -> Iterator[Problem]:
+    """Yield what does not fit what a point names, in the point itself and in each of its groups."""
+    yield from check_profiles(point, document)
     yield from check_groups(point, document)
     for draft in group_drafts(document):
         try:

@@ -56,13 +56,20 @@ def expand(scenario: Scenario) -> tuple[Point, ...]:
     )
 
 
+Check = Callable[[Scenario, Document], Iterable[Problem]]
+"""Finds what the models of the schema cannot see at a point."""
+
+
 def points_at(
-    scenario: Scenario, rows: Sequence[Mapping[str, object]], told: Callable[[str], str] = str
+    scenario: Scenario,
+    rows: Sequence[Mapping[str, object]],
+    told: Callable[[str], str] = str,
+    check: Check | None = None,
 ) -> tuple[Point, ...]:
     """Return the points of every variant at each of `rows`, variants outermost, whatever `sweep:` says.
 
-    A row gives values by dotted key, written as in a scenario. `told` names a key in messages. Raises
-    `ScenarioError` with what is wrong with the first row that is refused.
+    A row gives values by dotted key, written as in a scenario. `told` names a key in messages, and `check` looks at
+    every point. Raises `ScenarioError` with what is wrong with the first row that is refused.
     """
     document = _document(scenario)
     document.data.pop("sweep", None)
@@ -73,14 +80,17 @@ def points_at(
     drafts_ = (
         draft for i, variant in enumerate(variants) for draft in _drafts_at(document, i, variant, rows, told)
     )
-    return tuple(Point(d.id, d.variant, d.values, _checked(d.document)) for d in drafts_)
+    return tuple(Point(d.id, d.variant, d.values, _checked(d.document, check)) for d in drafts_)
 
 
-def _checked(document: Document) -> Scenario:
+def _checked(document: Document, check: Check | None) -> Scenario:
     try:
-        return Scenario.model_validate(document.data)
+        point = Scenario.model_validate(document.data)
     except ValidationError as error:
         raise ScenarioError(problems_of(error, document)) from None
+    if check is not None and (problems := list(check(point, document))):
+        raise ScenarioError(problems)
+    return point
 
 
 def with_values(scenario: Scenario, values: Mapping[str, float]) -> Scenario:

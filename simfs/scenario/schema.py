@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from simfs.scenario.device import DeviceUse
-from simfs.scenario.expectation import parse
+from simfs.scenario.expectation_parser import parse
 from simfs.scenario.filesystem import Btrfs, Ext4, Filesystem, NoFilesystem, Tmpfs, Xfs
 from simfs.scenario.kernel import OWN_LOCK, KernelUse, LockUse
 from simfs.scenario.machine import MachineUse

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TypeVar
 
 from simfs.machine.caches.line import Access
 from simfs.teach.frames import HIDDEN, close, line_of, state_of
 from simfs.teach.lock import NO_SLEEP, NO_WORD, Code, Lock, Request, Sleep, Spin, Task
 from simfs.teach.word import Word, present
+
+T = TypeVar("T")
 
 LOOPS = 4
 """Who has come by a line so often with the same variables, while no other ran, waits in a loop; others go on."""
@@ -260,15 +262,16 @@ class Play:
         actor.request = request
 
     def _send(self, actor: Actor, value: bool | None) -> int | Request | None:
-        assert actor.code is not None
+        code = actor.code
+        assert code is not None
         try:
-            return self._in_world(lambda: actor.code.send(value))  # type: ignore[union-attr, no-any-return]
+            return self._in_world(lambda: code.send(value))
         except StopIteration:
             actor.code = None
             self._finished(actor)
             return None
 
-    def _in_world(self, run: Callable[[], Any]) -> Any:  # noqa: ANN401
+    def _in_world(self, run: Callable[[], T]) -> T:
         present.world = self
         try:
             return run()

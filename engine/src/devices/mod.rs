@@ -28,23 +28,16 @@ use timing::Timing;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs)] // bytes, where on the device, and the flags of the block layer
 pub enum Request {
-    Read {
-        bytes: u32,
-        at: Place,
-    },
-    Write {
-        bytes: u32,
-        at: Place,
-    },
+    /// A read.
+    Read { bytes: u32, at: Place },
+    /// A write.
+    Write { bytes: u32, at: Place },
+    /// `REQ_OP_FLUSH`: what ended before it is safe.
     Flush,
     /// A write with `REQ_PREFLUSH`, what ended before it is safe first, or `REQ_FUA`, it is safe itself when it ends.
-    LogWrite {
-        bytes: u32,
-        preflush: bool,
-        fua: bool,
-    },
+    LogWrite { bytes: u32, preflush: bool, fua: bool },
 }
 
 /// What a work item is about, and what its end completes if its owner has use for that.

@@ -35,14 +35,20 @@ pub const STANDSTILL: u64 = 5_000_000;
 
 /// Events counted over the measured window.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
 pub struct Counters {
+    /// Context switches.
     pub switches: u64,
+    /// Those of tasks that would have gone on.
     pub involuntary: u64,
+    /// Of tasks; new ones are not woken.
     pub wakeups: u64,
+    /// Of tasks to other CPUs.
     pub migrations: u64,
+    /// Those of tasks that waited in a queue; the others were on waking.
     pub pulls: u64,
+    /// Of the workload, ended.
     pub operations: u64,
+    /// Read and written by them.
     pub bytes: u64,
 }
 

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 /// A parameter's name and what it is.
 pub type Param = (&'static str, Is);
 
+/// The parameters of a workload, part by part.
+type Table = &'static [&'static [Param]];
+
 /// What a parameter is. Numbers are never negative; times are nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub enum Is {
@@ -34,93 +37,97 @@ const DISTRIBUTION: Is = Word(&["constant", "exponential", "lognormal", "gamma",
 /// fio's, of which one of many is chosen.
 const RANDOM_DISTRIBUTION: Is = Word(&["random", "zipf"]);
 
-const LOCK_CYCLE: &[Param] = &[
-    ("think", Word(&["cpu", "sleep"])),
-    ("think_ns", Required),
-    ("think_distribution", DISTRIBUTION),
-    ("think_cv", Number(1.0)),
-    ("think_values", Times),
-    ("think_weights", Times),
-    ("hold_ns", Required),
-    ("hold_distribution", DISTRIBUTION),
-    ("hold_cv", Number(1.0)),
-    ("hold_values", Times),
-    ("hold_weights", Times),
-    ("readers", Number(0.0)),
-    ("blocking", Number(0.0)),
-    ("data_lines", Number(0.0)),
-    ("locks", Number(1.0)),
-    ("order", Word(&["same", "opposite"])),
-    ("device_ns", Number(0.0)),
-    ("device_distribution", DISTRIBUTION),
-    ("device_cv", Number(1.0)),
-    ("device_values", Times),
-    ("device_weights", Times),
-    ("device_parallelism", Number(1.0)),
+/// A time that is drawn: its mean, and how the values spread.
+macro_rules! drawn {
+    ($name:literal, $mean:expr) => {
+        &[
+            (concat!($name, "_ns"), $mean),
+            (concat!($name, "_distribution"), DISTRIBUTION),
+            (concat!($name, "_cv"), Number(1.0)),
+            (concat!($name, "_values"), Times),
+            (concat!($name, "_weights"), Times),
+        ]
+    };
+}
+
+/// What a program of a compilation leaves behind when it ends.
+macro_rules! memory {
+    ($program:literal) => {
+        &[
+            (concat!($program, ".pages"), Number(0.0)),
+            (concat!($program, ".maps"), Number(0.0)),
+            (concat!($program, ".areas"), Number(0.0)),
+            (concat!($program, ".lost_dentries"), Number(0.0)),
+        ]
+    };
+}
+
+const LOCK_CYCLE: Table = &[
+    &[("think", Word(&["cpu", "sleep"]))],
+    drawn!("think", Required),
+    drawn!("hold", Required),
+    &[
+        ("readers", Number(0.0)),
+        ("blocking", Number(0.0)),
+        ("data_lines", Number(0.0)),
+        ("locks", Number(1.0)),
+        ("order", Word(&["same", "opposite"])),
+    ],
+    drawn!("device", Number(0.0)),
+    &[("device_parallelism", Number(1.0))],
 ];
 
-const RANGE_LOCK: &[Param] = &[
-    ("design", Word(&["interval-tree", "btree", "optimistic", "rwsem"])),
-    ("index_lock", Word(&["kernel", "pthread"])),
-    ("ranges", Word(&["per-task", "interleaved", "shared"])),
-    ("units", Number(1024.0)),
-    ("length", Number(1.0)),
-    ("outstanding", Number(1.0)),
-    ("order", Word(&["rotating", "batches"])),
-    ("readers", Number(0.0)),
-    ("think_ns", Number(0.0)),
-    ("think_distribution", DISTRIBUTION),
-    ("think_cv", Number(1.0)),
-    ("think_values", Times),
-    ("think_weights", Times),
-    ("hold_ns", Required),
-    ("hold_distribution", DISTRIBUTION),
-    ("hold_cv", Number(1.0)),
-    ("hold_values", Times),
-    ("hold_weights", Times),
-    ("interval_tree_work_ns", Number(0.0)),
-    ("btree_work_ns", Number(0.0)),
-    ("optimistic_work_ns", Number(0.0)),
-    ("syscall_ns", Number(0.0)),
+const RANGE_LOCK: Table = &[
+    &[
+        ("design", Word(&["interval-tree", "btree", "optimistic", "rwsem"])),
+        ("index_lock", Word(&["kernel", "pthread"])),
+        ("ranges", Word(&["per-task", "interleaved", "shared"])),
+        ("units", Number(1024.0)),
+        ("length", Number(1.0)),
+        ("outstanding", Number(1.0)),
+        ("order", Word(&["rotating", "batches"])),
+        ("readers", Number(0.0)),
+    ],
+    drawn!("think", Number(0.0)),
+    drawn!("hold", Required),
+    &[
+        ("interval_tree_work_ns", Number(0.0)),
+        ("btree_work_ns", Number(0.0)),
+        ("optimistic_work_ns", Number(0.0)),
+        ("syscall_ns", Number(0.0)),
+    ],
 ];
 
 /// Of all workloads on files but fio.
-const FILES: &[Param] = &[("subdirectories", Number(1.0)), ("initial_files", Number(0.0)), ("synced", Number(0.0))];
+const FILES: Table = &[&[("subdirectories", Number(1.0)), ("initial_files", Number(0.0)), ("synced", Number(0.0))]];
 
 /// Of all workloads that can serve requests.
-const ARRIVALS: &[Param] = &[
-    ("arrivals_ns", Optional),
-    ("arrivals_distribution", DISTRIBUTION),
-    ("arrivals_cv", Number(1.0)),
-    ("arrivals_values", Times),
-    ("arrivals_weights", Times),
-    ("arrivals_trace", Times),
-];
+const ARRIVALS: Table = &[drawn!("arrivals", Optional), &[("arrivals_trace", Times)]];
 
 /// Names of metadata loops, and of single operations.
 const LOOP_NAMES: Param = ("name_format", Text("p{task:02}_{serial:08}"));
 const ACT_NAMES: Param = ("name_format", Text("f{task:04}_{serial:08}"));
 
-const CREATE: &[Param] = &[("footprint_bytes", Number(0.0)), ("code_bytes", Number(0.0)), LOOP_NAMES];
+const CREATE: Table = &[&[("footprint_bytes", Number(0.0)), ("code_bytes", Number(0.0)), LOOP_NAMES]];
 
-const TMPFILE: &[Param] = &[
+const TMPFILE: Table = &[&[
     ("write_bytes", Number(4096.0)),
     ("fsync", Number(0.0)),
     ("time_calls", Number(0.0)),
     ("footprint_bytes", Number(0.0)),
     ("code_bytes", Number(0.0)),
     LOOP_NAMES,
-];
+]];
 
-const FS_MARK: &[Param] = &[
+const FS_MARK: Table = &[&[
     ("sync", Number(1.0)),
     ("files", Number(1000.0)),
     ("file_bytes", Number(51200.0)),
     ("write_bytes", Number(16384.0)),
     ("keep", Number(0.0)),
-];
+]];
 
-const MIX: &[Param] = &[
+const MIX: Table = &[&[
     ("operations", List),
     ("order", Word(&["drawn", "in-turn"])),
     ("files", Number(0.0)),
@@ -134,9 +141,9 @@ const MIX: &[Param] = &[
     ("random_distribution", RANDOM_DISTRIBUTION),
     ("zipf_theta", Number(0.0)),
     ("user_ns", Number(0.0)),
-];
+]];
 
-const FIO: &[Param] = &[
+const FIO: Table = &[&[
     ("size", Number(0.0)),
     ("block_size", Number(4096.0)),
     ("extents", Number(1.0)),
@@ -154,64 +161,54 @@ const FIO: &[Param] = &[
     ("random_distribution", RANDOM_DISTRIBUTION),
     ("zipf_theta", Number(0.0)),
     ("user_ns", Number(0.0)),
+]];
+
+const COMPILE: Table = &[
+    &[
+        ("user_cpu_ns", Required),
+        ("kernel_cpu_ns", Required),
+        ("cpu_cv", Required),
+        ("footprint_bytes", Number(0.0)),
+        ("code_bytes", Number(0.0)),
+        ("asm_bytes", Required),
+        ("object_bytes", Required),
+        ("object_writes", Required),
+        ("shell", Number(0.0)),
+        ("sh.user_cpu_ns", Number(0.0)),
+        ("sh.kernel_cpu_ns", Number(0.0)),
+        ("sh.spawn_cc_at", Number(0.0)),
+        ("gcc.cpu_share", Required),
+        ("gcc.kernel_share", Required),
+        ("start.fork_ns", Required),
+        ("start.parent_ns", Required),
+        ("start.exec_ns", Required),
+        ("start.release_ns", Required),
+        ("start.wait_ns", Required),
+        ("start.gone_ns", Required),
+        ("start.reap_ns", Required),
+        ("gcc.create_asm_at", Required),
+        ("gcc.spawn_cc1_at", Required),
+        ("gcc.spawn_as_at", Required),
+        ("gcc.unlink_asm_at", Required),
+        ("cc1.cpu_share", Required),
+        ("cc1.kernel_share", Required),
+        ("cc1.open_asm_at", Required),
+        ("cc1.write_asm_at", Required),
+        ("as.cpu_share", Required),
+        ("as.kernel_share", Required),
+        ("as.unlink_object_at", Required),
+        ("as.create_object_at", Required),
+        ("as.open_asm_at", Required),
+        ("as.write_object_at", Required),
+        ("proc_entries", Number(0.0)),
+    ],
+    memory!("sh"),
+    memory!("gcc"),
+    memory!("cc1"),
+    memory!("as"),
 ];
 
-const COMPILE: &[Param] = &[
-    ("user_cpu_ns", Required),
-    ("kernel_cpu_ns", Required),
-    ("cpu_cv", Required),
-    ("footprint_bytes", Number(0.0)),
-    ("code_bytes", Number(0.0)),
-    ("asm_bytes", Required),
-    ("object_bytes", Required),
-    ("object_writes", Required),
-    ("shell", Number(0.0)),
-    ("sh.user_cpu_ns", Number(0.0)),
-    ("sh.kernel_cpu_ns", Number(0.0)),
-    ("sh.spawn_cc_at", Number(0.0)),
-    ("gcc.cpu_share", Required),
-    ("gcc.kernel_share", Required),
-    ("start.fork_ns", Required),
-    ("start.parent_ns", Required),
-    ("start.exec_ns", Required),
-    ("start.release_ns", Required),
-    ("start.wait_ns", Required),
-    ("start.gone_ns", Required),
-    ("start.reap_ns", Required),
-    ("gcc.create_asm_at", Required),
-    ("gcc.spawn_cc1_at", Required),
-    ("gcc.spawn_as_at", Required),
-    ("gcc.unlink_asm_at", Required),
-    ("cc1.cpu_share", Required),
-    ("cc1.kernel_share", Required),
-    ("cc1.open_asm_at", Required),
-    ("cc1.write_asm_at", Required),
-    ("as.cpu_share", Required),
-    ("as.kernel_share", Required),
-    ("as.unlink_object_at", Required),
-    ("as.create_object_at", Required),
-    ("as.open_asm_at", Required),
-    ("as.write_object_at", Required),
-    ("proc_entries", Number(0.0)),
-    ("sh.pages", Number(0.0)),
-    ("sh.maps", Number(0.0)),
-    ("sh.areas", Number(0.0)),
-    ("sh.lost_dentries", Number(0.0)),
-    ("gcc.pages", Number(0.0)),
-    ("gcc.maps", Number(0.0)),
-    ("gcc.areas", Number(0.0)),
-    ("gcc.lost_dentries", Number(0.0)),
-    ("cc1.pages", Number(0.0)),
-    ("cc1.maps", Number(0.0)),
-    ("cc1.areas", Number(0.0)),
-    ("cc1.lost_dentries", Number(0.0)),
-    ("as.pages", Number(0.0)),
-    ("as.maps", Number(0.0)),
-    ("as.areas", Number(0.0)),
-    ("as.lost_dentries", Number(0.0)),
-];
-
-const DBENCH: &[Param] = &[
+const DBENCH: Table = &[&[
     ("ntcreatex_open", Required),
     ("ntcreatex_missing", Required),
     ("ntcreatex_create", Required),
@@ -245,7 +242,7 @@ const DBENCH: &[Param] = &[
     ("stays", Required),
     ("user_ns", Required),
     ("probe_ns", Required),
-];
+]];
 
 /// The parameters of a workload; `None` for programs in Python, which read what they like.
 pub fn of(kind: WorkloadKind) -> Option<impl Iterator<Item = &'static Param> + Clone> {
@@ -259,7 +256,7 @@ pub fn of(kind: WorkloadKind) -> Option<impl Iterator<Item = &'static Param> + C
             | WorkloadKind::LockCycle
     );
     let arrivals = if serves { ARRIVALS } else { &[] };
-    let (own, files): (&[Param], &[Param]) = match kind {
+    let (own, files): (Table, Table) = match kind {
         WorkloadKind::Compile => (COMPILE, FILES),
         WorkloadKind::Create | WorkloadKind::CreateUnlink => (CREATE, FILES),
         WorkloadKind::Tmpfile => (TMPFILE, FILES),
@@ -271,7 +268,7 @@ pub fn of(kind: WorkloadKind) -> Option<impl Iterator<Item = &'static Param> + C
         WorkloadKind::Fio => (FIO, &[]),
         WorkloadKind::Python => return None,
     };
-    Some(own.iter().chain(files).chain(arrivals))
+    Some(own.iter().chain(files).chain(arrivals).copied().flatten())
 }
 
 /// What a parameter of a workload is. Panics for one that the table lacks: a defect of the program that asks.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The workloads there are.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
+#[allow(missing_docs)] // described in docs/scenarios.md
 pub enum WorkloadKind {
     Compile,
     Create,

@@ -100,7 +100,7 @@ class Rwsem(AnyRwsem):
         slept = False
         while not self._try_as_queued_writer(me):
             self.wait_lock.unlock(task)
-            if not (me.handoff and (yield from self._spin_for_handoff(task))):
+            if not (me.handoff and (yield from self.spin_for_handoff(task))):
                 yield from self.sleep_until_hope(me)
                 slept = True
             task.segment.debt += self.code.attempt
@@ -134,7 +134,7 @@ class Rwsem(AnyRwsem):
         self.waiters.remove(me)
         return True
 
-    def _spin_for_handoff(self, task: Task) -> Spinning:
+    def spin_for_handoff(self, task: Task) -> Spinning:
         """The marked waiter spins on a running writer. True if it should try again at once."""
         yield from task.pay()
         owner = self.writer

@@ -12,7 +12,7 @@ from simfs.experiments.whatif import WhatIf
 from simfs.reports import timeline_html
 from simfs.reports import whatif as what_if_report
 from simfs.reports.layout import Sheet
-from simfs.reports.numbers import NOTHING, duration, percent, plain, plural, plus_minus
+from simfs.reports.numbers import NOTHING, counted, duration, percent, plain, plural, plus_minus
 from simfs.reports.text import curves as curve_sheets
 from simfs.reports.text import expectations, sentences
 from simfs.reports.text import measured as measured_sheet
@@ -102,11 +102,11 @@ def verdicts(result: ScenarioResult) -> Iterator[tuple[str, str]]:
     if not kinds:
         yield "good", "all laws kept"
     if missed := sum(bool(each.failed) for each in result.expected):
-        yield "bad", f"{missed} expectation{'s' * (missed != 1)} not met"
+        yield "bad", f"{counted(missed, 'expectation')} not met"
     elif result.expected:
         yield "good", "all expectations met"
     fitted = sum(len(fit.values) for fit in result.fits)
-    yield "plain", f"{fitted} number{'s' * (fitted != 1)} fitted" if fitted else "nothing fitted"
+    yield "plain", f"{counted(fitted, 'number')} fitted" if fitted else "nothing fitted"
     errors = sorted(
         abs(c.error_percent)
         for p in result.points
@@ -114,12 +114,12 @@ def verdicts(result: ScenarioResult) -> Iterator[tuple[str, str]]:
         if c.row.role == "predict" and c.error_percent is not None and not c.row.metric.endswith("_percent")
     )
     if errors:
-        rows = f"{len(errors)} predicted row{'s' * (len(errors) != 1)}"
+        rows = counted(len(errors), "predicted row")
         yield "plain", f"{rows}: median error {errors[len(errors) // 2]:.1f} %"
     if bistable := sum(p.groups is not None for p in result.points):
-        yield "care", f"{bistable} bistable points"
+        yield "care", counted(bistable, "bistable point")
     if unsettled := sum(p.unsettled for p in result.points):
-        yield "care", f"{unsettled} points perhaps not settled"
+        yield "care", f"{counted(unsettled, 'point')} perhaps not settled"
 
 
 def summary(result: ScenarioResult) -> str:
@@ -149,7 +149,7 @@ def summary(result: ScenarioResult) -> str:
 def _where(points: Sequence[PointResult]) -> str:
     places = {(p.tasks, p.cpus) for p in points}
     (tasks, cpus), *more = sorted(places)
-    return "The variants" if more else f"{tasks} task{'s' * (tasks != 1)} on {cpus} CPU{'s' * (cpus != 1)}"
+    return "The variants" if more else f"{counted(tasks, 'task')} on {counted(cpus, 'CPU')}"
 
 
 # ── The parts ──
@@ -171,7 +171,7 @@ def _locks(briefing: Briefing) -> str:
     found = {result.title(p.variant): locks.views(p) for p in points}
     for title, why in briefing.why.items():
         if why.waits:
-            runs = f"{why.replications} run{'s' * (why.replications != 1)}"
+            runs = counted(why.replications, "run")
             said = f"<p>{escape(why.sentence[:1].upper() + why.sentence[1:])} ({runs}).</p>"
             found.setdefault(title, {}).update(
                 {

@@ -21,7 +21,7 @@ SCRIPTS = ("uplot.js", "report.js", "explore.js")
 OUTER, INNER = ("uplot.css", "colours.css", "explore.css"), ("charts.css",)
 
 
-class Explore(anywidget.AnyWidget):  # type: ignore[misc]
+class Explore(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget has no types
     """Sliders; `at` is where they stand, `shown` what is seen there."""
 
     _esm = f"{_read(*SCRIPTS)}\nexport default {{render: simfsExplore}};"

@@ -28,7 +28,7 @@ macro_rules! lock_kinds {
 
         /// The state of one lock, by family.
         #[derive(Debug)]
-        #[allow(missing_docs)]
+        #[allow(missing_docs)] // the families are described above
         pub enum Body {
             $($kind(placed!($family $(, $place)?)),)*
         }
