@@ -1,4 +1,4 @@
-"""ext4 without a journal: an fsync writes blocks of metadata to their places, and inodes freed seconds ago are passed by."""
+"""ext4 without a journal: an fsync writes blocks of metadata, and inodes freed seconds ago are passed by."""
 
 from __future__ import annotations
 
