@@ -383,15 +383,36 @@ impl BlockDevice {
     /// Reads a buffer that the task has locked, and waits. The end of the read unlocks it (`end_buffer_read_sync`), wherever that is,
     /// and wakes the reader and the first of those who wait for the lock.
     pub async fn read_buffer<M: Machine>(&self, m: &M, bytes: u32, buffer: LockId) {
+        let done = self.hand_buffer(m, Request::Read { bytes, at: None }, buffer).await;
+        Self::wait_on_buffer(m, done).await;
+    }
+
+    /// Submits the write of a buffer that the task has locked, whose end unlocks it in the same way (`end_buffer_write_sync`). What is
+    /// returned is to be waited for.
+    pub async fn submit_buffer<M: Machine>(&self, m: &M, bytes: u32, buffer: LockId) -> Option<LockId> {
+        self.hand_buffer(m, Request::Write { bytes, at: None }, buffer).await
+    }
+
+    /// Waits for the end of a buffer's request, if it is not over (`__wait_on_buffer`).
+    pub async fn wait_on_buffer<M: Machine>(m: &M, done: Option<LockId>) {
+        if let Some(done) = done {
+            m.wchan("__wait_on_buffer");
+            m.wait_for(done).await;
+            m.drop_completion(done);
+        }
+    }
+
+    /// Submits a request with its buffer's lock. Where the submitter serves it, or the lock is of a type that only its owner may release,
+    /// it is over when this returns.
+    async fn hand_buffer<M: Machine>(&self, m: &M, request: Request, buffer: LockId) -> Option<LockId> {
         if matches!(self.server, Server::Submitter) || !m.hand_to_device(buffer) {
-            self.read(m, bytes).await;
-            return m.unlock(buffer, Side::Write).await;
+            self.io(m, request).await;
+            m.unlock(buffer, Side::Write).await;
+            return None;
         }
         let done = m.new_completion();
-        self.submit(m, Request::Read { bytes, at: None }, End::Unlock(done, buffer)).await;
-        m.wchan("__wait_on_buffer");
-        m.wait_for(done).await;
-        m.drop_completion(done);
+        self.submit(m, request, End::Unlock(done, buffer)).await;
+        Some(done)
     }
 
     /// What a commit writes in the background: so many bytes, and when they are safe so many more.

@@ -22,6 +22,7 @@ mod names;
 mod orphan;
 mod preallocate;
 mod sb_info;
+mod unjournaled;
 mod walk;
 
 use super::cached::Looks;
@@ -51,6 +52,7 @@ use preallocate::Preallocate;
 use sb_info::SbInfo;
 use std::cell::RefCell;
 use std::rc::Rc;
+use unjournaled::Unjournaled;
 use walk::Walk;
 
 /// A block group: what one 4 KiB bitmap block can describe.
@@ -84,6 +86,7 @@ pub struct Ext4 {
     mkdir: MkdirCosts,
     fsync: Fsync,
     journal: Journal,
+    unjournaled: Unjournaled,
     storage: Rc<BlockDevice>,
     io: FileIo,
     map: MapBlocks,
@@ -146,6 +149,7 @@ impl Ext4 {
             mkdir: MkdirCosts::new(costs)?,
             fsync: Fsync::new(m, options.tick, costs)?,
             journal,
+            unjournaled: Unjournaled::new(options.journal, costs)?,
             storage: device,
             io: FileIo::new(m, costs)?,
             map: MapBlocks::new(m, costs)?,

@@ -30,7 +30,10 @@ pub const ROLES: [(&str, &str); 49] = [
     ("ext4.s_md_lock", "the list of freed extents; the goal of large files before 6.17"),
     ("ext4.next_generation", "the generation of the next new inode, before 4.16"),
     ("ext4.orphan", "the list of orphans"),
-    ("ext4.buffer", "a block of the inode table that is being brought in"),
+    (
+        "ext4.buffer",
+        "a block of the inode table that is being brought in; without a journal, one of metadata that an fsync writes",
+    ),
     ("ext4.j_state_lock", "the journal's state: shared by each handle that starts"),
     ("ext4.j_list_lock", "the lists of blocks of the journal's transactions"),
     ("ext4.j_checkpoint_mutex", "the journal's tail: whoever makes room in the log"),

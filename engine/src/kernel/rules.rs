@@ -281,6 +281,10 @@ rules! {
     "ext4.delayed_insert" => delayed_insert: ext4::DelayedInsert = ext4::DelayedInsert::Exclusive;
     /// A change of attributes takes `s_orphan_lock` to see that the inode is no orphan (`ext4_orphan_del`).
     "ext4.setattr_orphan" => setattr_orphan: bool = false;
+    /// Without a journal inodes that were freed a moment ago are passed by (`recently_deleted`).
+    "ext4.avoids_freed" => avoids_freed: bool = true;
+    /// Without a journal an `fsync` has the inode's lock (`__generic_file_fsync`).
+    "ext4.fsync_locks" => fsync_locks: bool = false;
     /// Who marks an inode dirty asks twice whether the filesystem was shut down (`ext4_forced_shutdown`).
     "ext4.shutdown_checks" => shutdown_checks: bool = true;
     /// Who gets a block to write looks for errors of the device beside `j_list_lock` (`jbd2_check_fs_dev_write_error`).

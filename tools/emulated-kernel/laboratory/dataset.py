@@ -27,6 +27,7 @@ class Form:
     x: tuple[str, str] = ("tasks", "workload.tasks")
     """What a RESULT line calls it, and the key of a scenario."""
     notes: tuple[str, ...] = ()
+    cpus: int = 24
     rates_only: bool = False
     """Windows are too short to count idle ticks and switches."""
 
@@ -78,6 +79,10 @@ def _forks(guest: str, result: Result) -> Place | None:
     load, work = result["percent"] * CPUS / 100, result["us"]
     pause = round(1000 * work * (result["tasks"] / load - 1))
     return f"{guest.removeprefix('scheduler-')}, {result['percent']:g} %", {"workload.params.pause": pause}
+
+
+def _dbench(guest: str, result: Result) -> Place | None:
+    return result.words["filesystem"] + guest.removeprefix("dbench"), {}
 
 
 CPUS = 24
@@ -166,6 +171,18 @@ FORMS = (
             "would keep that share of the CPUs busy.",
         ),
     ),
+    Form(
+        "emulated-dbench",
+        "dbench by eight clients on eight emulated CPUs, Linux 6.12",
+        "operations",
+        "dbench",
+        _dbench,
+        notes=(
+            "Debian's dbench 4.0 for a second, with the first 100,000 calls of its load file; rate: all calls.",
+            "Switches are counted from before the clients are forked until they have cleaned up.",
+        ),
+        cpus=8,
+    ),
 )
 
 
@@ -175,8 +192,11 @@ def measures(form: Form, result: Result) -> Iterator[tuple[str, str, str]]:
     yield f"{form.operation}_per_s", "1/s", f"{number['rate']:.5g}"
     if form.rates_only:
         return
-    yield "idle_percent", '"%"', f"{number['idle']:.4g}"
+    if "idle" in number:
+        yield "idle_percent", '"%"', f"{number['idle']:.4g}"
     yield "context_switches_per_operation", '"1"', f"{number['switches']:.4g}"
+    if "flush_us" in number:
+        yield "flush_avg_latency_us", "us", f"{number['flush_us']:.5g}"
     if "p50_us" in number:  # the line has the time beyond the process's own work
         for statistic in ("p50", "p99"):
             yield f"fork_{statistic}_latency_us", "us", f"{number[f'{statistic}_us'] + number['us']:.5g}"
@@ -217,7 +237,8 @@ def document(form: Form, consoles: list[Console], date: str, seed: int) -> str:
         f'  date: "{date}"',
         f"  where: own measurement in emulation, {EMULATOR}",
         f"  read_from: consoles of python tools/emulated-kernel/emulate.py {load} --seed {seed}",
-        "machine: 24 emulated CPUs, one instruction a nanosecond, free caches and line transfers; loop on tmpfs",
+        f"machine: {form.cpus} emulated CPUs, one instruction a nanosecond, free caches and line transfers; "
+        "loop on tmpfs",
         f'kernel: "Debian {packages}; HZ=250, preempt=voluntary"',
         f"x: {form.x[1]}",
         "series:",

@@ -24,6 +24,7 @@ KERNEL_ARGUMENTS = (
     "random.trust_cpu=on panic=-1"
 )
 BUSYBOX = "busybox-static"
+DBENCH = "dbench=4.0-2.1"
 LOGS = {"LOG": ".blocks", "LINES": ".lines", "MEMORY": ".memory", "ACCESSES": ".accesses"}
 """What the emulator writes, by its environment variables (PTIME_...): endings of the names."""
 
@@ -56,7 +57,9 @@ class Laboratory:
         (boot,) = self.kernel(guest.kernel).glob("boot/vmlinuz-*")
         initrd = into / f"{guest.name}.initrd"
         busybox = self.apt.unpacked(BUSYBOX) / "bin/busybox"
-        root = build_initramfs(self.kernel(guest.kernel), busybox, build_load(self.folder), guest.plan())
+        dbench = self.apt.unpacked(DBENCH) if any(row.startswith("dbench ") for row in guest.rows) else None
+        load = build_load(self.folder)
+        root = build_initramfs(self.kernel(guest.kernel), busybox, load, guest.plan(), dbench)
         initrd.write_bytes(root)
         log = into / f"{guest.name}.log"
         command = self._command(guest, boot, initrd, log, seed)

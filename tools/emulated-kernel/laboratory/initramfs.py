@@ -15,6 +15,8 @@ OPERATIONS = GUEST.parents[1] / "file-operations/operations.c"
 """What guest/operations.c includes."""
 FILESYSTEMS = ("xfs", "btrfs", "ext4")
 MODULES = ("loop", "crc32c-intel")
+DBENCH_CALLS = 100_000
+"""Lines of its load file, more than a client gets through in a second."""
 
 
 class Archive:
@@ -49,10 +51,15 @@ class Archive:
         self.parts.append(header + bytes(-len(header) % 4) + data + bytes(-len(data) % 4))
 
 
-def build_initramfs(kernel: Path, busybox: Path, load: Path, plan: str) -> bytes:
-    """Return the archive for an unpacked kernel package and a plan, with the filesystems that the plan names."""
+def build_initramfs(kernel: Path, busybox: Path, load: Path, plan: str, dbench: Path | None = None) -> bytes:
+    """Return the archive for an unpacked kernel package and a plan, with the filesystems that the plan names.
+
+    With `dbench`, its unpacked package, that program is in it.
+    """
     archive = Archive()
-    filesystems = [name for name in FILESYSTEMS if re.search(rf"^(files|steps) {name} ", plan, re.MULTILINE)]
+    filesystems = [
+        name for name in FILESYSTEMS if re.search(rf"^(files|steps|dbench) {name} ", plan, re.MULTILINE)
+    ]
     archive.add_device("dev/console", 5, 1)
     archive.add("init", (GUEST / "init").read_bytes())
     archive.add("load", load.read_bytes())
@@ -62,6 +69,8 @@ def build_initramfs(kernel: Path, busybox: Path, load: Path, plan: str) -> bytes
     for name in filesystems:
         _add_program(archive, f"mkfs.{name}")
     archive.add("etc/mke2fs.conf", Path("/etc/mke2fs.conf").read_bytes(), 0o644)
+    if dbench:
+        _add_dbench(archive, dbench)
     archive.add("plan", plan.encode())
     return archive.finish()
 
@@ -106,11 +115,23 @@ def _module_name(path: Path) -> str:
     return path.name.partition(".ko")[0].replace("-", "_")
 
 
+def _add_dbench(archive: Archive, package: Path) -> None:
+    calls = (package / "usr/share/dbench/client.txt").read_bytes().splitlines(keepends=True)
+    archive.add("client.txt", b"".join(calls[:DBENCH_CALLS]), 0o644)
+    archive.add("dbench.sh", (GUEST / "dbench.sh").read_bytes())
+    _add_file(archive, package / "usr/bin/dbench")
+
+
 def _add_program(archive: Archive, name: str) -> None:
     path = shutil.which(name, path="/usr/sbin:/sbin:/usr/bin")
     if path is None:
         raise FileNotFoundError(f"{name} is not installed")
-    archive.add(f"bin/{name}", Path(path).read_bytes())
+    _add_file(archive, Path(path))
+
+
+def _add_file(archive: Archive, path: Path) -> None:
+    """Add a program and its libraries, those of this machine."""
+    archive.add(f"bin/{path.name}", path.read_bytes())
     listed = subprocess.run(["ldd", path], check=True, capture_output=True, text=True).stdout
     for library in re.findall(r"(/\S+)", listed):
         if library.lstrip("/") not in archive.names:

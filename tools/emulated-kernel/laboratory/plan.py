@@ -330,6 +330,15 @@ def _touched(filesystem: str) -> Guest:
     return Guest(f"touched-{filesystem}", (*rows, "symbols"), cpus=1, logs=("LOG", "ACCESSES", "MEMORY"))
 
 
+def _dbench(journal: bool) -> Guest:
+    """Eight clients on 8 CPUs; ext4 without a journal has a guest of its own."""
+    filesystems = ("xfs", "ext4", "btrfs") if journal else ("ext4",)
+    rows = tuple(f"dbench {fs} 4 8 1" for fs in filesystems)
+    mkfs = {} if journal else {"MKFS_EXT4": "-O ^has_journal"}
+    name = "dbench" if journal else "dbench-nojournal"
+    return Guest(name, rows, cpus=8, environment={"MOUNT": "relatime"} | mkfs)
+
+
 LOADS: dict[str, tuple[Guest, ...]] = {
     "compile": tuple(_compile()),
     "files": (_files((1, 4)), _files((24,)), _files((2, 8)), _files((16,))),
@@ -337,6 +346,7 @@ LOADS: dict[str, tuple[Guest, ...]] = {
     "metadata": tuple(_metadata()),
     "operations": tuple(_operations(fs, n) for n in (1, 2) for fs in STEP_ROWS),
     "other": tuple(_other()),
+    "dbench": (_dbench(journal=True), _dbench(journal=False)),
     "scheduler": tuple(_scheduler()),
     "micro": (
         Guest("micro-2-6.12", ("alone micro",), cpus=2),

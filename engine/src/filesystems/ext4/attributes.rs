@@ -42,6 +42,7 @@ impl Ext4 {
 
     /// `ext4_dirty_inode`, whose part between the handle's start and stop takes so long.
     pub(super) async fn change_inode<M: Machine>(&self, m: &M, slot: u32, time: Time) {
+        self.mark_dirty(slot);
         let handle = self.journal.start(m, credits::INODE).await;
         self.stop_after(m, handle, slot, &[], time).await;
     }
@@ -50,7 +51,8 @@ impl Ext4 {
     pub(super) async fn change_directory<M: Machine>(&self, m: &M, dir: DirId, time: Time) {
         let handle = self.journal.start(m, credits::INODE).await;
         m.run(Account::System, time).await;
-        self.journal.stop(m, handle, &[Block::Directory(dir)]).await;
+        self.dirtied_directory(dir);
+        self.end(m, handle, &[Block::Directory(dir)]).await;
     }
 
     /// What a buffered write does in the journal besides new times: a handle for each page (`ext4_da_write_begin`), or one to have the

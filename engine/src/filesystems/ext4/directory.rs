@@ -27,6 +27,8 @@ pub(super) struct Directory {
     pub(super) names: Cell<u32>,
     /// Where its names are, while it is one block.
     pub(super) entries: RefCell<Entries>,
+    /// It is dirty for the VFS (`I_DIRTY_SYNC`).
+    dirty: Cell<bool>,
     /// `i_nlink`.
     links: Cell<u32>,
     /// Leaves that somebody has searched, and how many there were before the run.
@@ -75,16 +77,16 @@ impl Ext4 {
     /// A directory without names. Who was removed leaves its lock to the next.
     pub(super) fn add_directory<M: Machine>(&self, m: &M, home: Home, made: Option<Made>) -> DirId {
         let mut directories = self.directories.borrow_mut();
-        let (names, entries, links) = (Cell::new(0), RefCell::default(), Cell::new(2));
+        let (names, entries, links, dirty) = (Cell::new(0), RefCell::default(), Cell::new(2), Cell::new(false));
         if let Some(free) = directories.free.pop() {
             let left = &mut directories.all[free as usize];
             let (i_rwsem, line, leaves) = (left.i_rwsem, left.line, std::mem::take(&mut left.leaves));
-            *left = Directory { i_rwsem, line, home, names, entries, links, leaves, filled: Cell::new(0), made };
+            *left = Directory { i_rwsem, line, home, names, entries, dirty, links, leaves, filled: Cell::new(0), made };
             return free;
         }
         let (i_rwsem, line) = (self.sb.new_directory(m), m.new_line(self.directory_lines));
         let (leaves, filled) = (RefCell::default(), Cell::new(0));
-        directories.all.push(Directory { i_rwsem, line, home, names, entries, links, leaves, filled, made });
+        directories.all.push(Directory { i_rwsem, line, home, names, entries, dirty, links, leaves, filled, made });
         (directories.all.len() - 1) as DirId
     }
 
@@ -92,7 +94,20 @@ impl Ext4 {
     pub(super) fn drop_directory(&self, dir: DirId) {
         let mut directories = self.directories.borrow_mut();
         directories.all[dir as usize].made = None;
+        self.unjournaled.take(dir);
         directories.free.push(dir);
+    }
+
+    /// `__mark_inode_dirty` of a directory.
+    pub(super) fn dirtied_directory(&self, dir: DirId) {
+        self.directories.borrow().all[dir as usize].dirty.set(true);
+    }
+
+    /// A directory is no longer dirty; its number if it was, some of its block for the root.
+    pub(super) fn clean_directory(&self, dir: DirId) -> Option<u32> {
+        let directories = self.directories.borrow();
+        let d = directories.of(dir);
+        d.dirty.take().then(|| d.made.map_or(0, |made| made.inode))
     }
 
     /// The inode and the block of a directory that was made.

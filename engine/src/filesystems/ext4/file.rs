@@ -55,6 +55,7 @@ impl<M: Machine> FileOperations<M> for Ext4 {
         self.update_times(m, file.inode).await;
         let size = self.fsync.dirty.size(file.inode);
         if grows {
+            self.mark_dirty(file.inode);
             self.fsync.dirty.append(file.inode, bytes);
         } else {
             self.fsync.dirty.overwrite(file.inode, bytes);

@@ -30,6 +30,8 @@ cost_table!(FsyncCosts {
 /// What writing back and syncing needs.
 pub(super) struct Fsync {
     costs: FsyncCosts,
+    /// Without a journal an `fsync` has the inode's lock (`__generic_file_fsync`).
+    pub locked: bool,
     /// Length of a tick.
     pub tick: Time,
     /// What was written to files and not written back.
@@ -45,6 +47,7 @@ impl Fsync {
     pub fn new<M: Machine>(m: &M, tick: Time, costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             costs: FsyncCosts::new(costs)?,
+            locked: costs.rules().fsync_locks,
             tick,
             dirty: DirtyFiles::default(),
             unwritten: Rc::new(Workqueue::unbound(m)),
@@ -60,6 +63,7 @@ impl Ext4 {
         if std::mem::replace(&mut self.files.borrow_mut().slots[slot as usize].changed, tick) == tick {
             return;
         }
+        self.mark_dirty(slot);
         let handle = self.journal.start(m, credits::INODE).await;
         m.run(Account::System, self.fsync.costs.dirty_inode).await;
         self.stop(m, handle, slot, &[]).await;
@@ -69,8 +73,13 @@ impl Ext4 {
         m.at("fsync");
         self.sb.calls.files.held(m, slot);
         mapping::write_and_wait(self, m, slot).await;
-        let transaction = self.files.borrow().slots[slot as usize].transaction;
-        if !(self.journal.on && self.commit_flushes(m, transaction).await) {
+        if self.journal.on {
+            let transaction = self.files.borrow().slots[slot as usize].transaction;
+            if !self.commit_flushes(m, transaction).await {
+                self.storage.io(m, Request::Flush).await;
+            }
+        } else {
+            self.sync_buffers(m, slot).await;
             self.storage.io(m, Request::Flush).await;
         }
         m.run(Account::System, self.fsync.costs.exit).await;

@@ -23,6 +23,8 @@ struct Inodes {
     next: u32,
     end: u32,
     freed: BTreeSet<u32>,
+    /// Those of them that were freed in an earlier second, where that counts (`recently_deleted`).
+    avoided: BTreeSet<u32>,
 }
 
 impl Inodes {
@@ -30,16 +32,22 @@ impl Inodes {
         self.end - self.next + self.freed.len() as u32
     }
 
-    /// The first free one from there on.
+    /// The first free one from there on that need not be avoided, else the last (`find_inode_bit`).
     fn find(&self, from: u32) -> Option<u32> {
-        let freed = self.freed.range(from..).next().copied();
+        let freed = self.freed.range(from..).find(|inode| !self.avoided.contains(inode)).copied();
         let fresh = from.max(self.next);
-        freed.or((fresh < self.end).then_some(fresh))
+        freed.or((fresh < self.end).then_some(fresh)).or_else(|| self.avoided.range(from..).next_back().copied())
+    }
+
+    /// Those that are passed by on the way there.
+    fn passed(&self, from: u32) -> impl Iterator<Item = u32> + '_ {
+        self.avoided.range(from..self.find(from).unwrap_or(self.end)).copied()
     }
 
     /// Takes the first free one from there on.
     fn take(&mut self, from: u32) -> Option<u32> {
         let found = self.find(from)?;
+        self.avoided.remove(&found);
         if !self.freed.remove(&found) {
             self.freed.extend(self.next..found);
             self.next = found + 1;
@@ -69,6 +77,8 @@ pub(super) struct Ialloc {
     directories: RefCell<Vec<u32>>,
     /// Blocks that are free for files when the filesystem is made, by flex group.
     clusters: Vec<u64>,
+    /// The second of the last search.
+    second: Cell<u64>,
     /// Inodes of files and directories that nobody asks for.
     filled: Cell<u32>,
     /// Those of them that are directories.
@@ -80,7 +90,8 @@ impl Ialloc {
     /// files in each flex group.
     pub fn new(groups: u32, group_bytes: u64, ratio: u64, clusters: Vec<u64>) -> Self {
         let per_group = (group_bytes / ratio).clamp(1, MOST).next_multiple_of(u64::from(INODES_PER_BLOCK)) as u32;
-        let mut all = vec![Inodes { next: 0, end: per_group, freed: BTreeSet::new() }; groups as usize];
+        let mut all =
+            vec![Inodes { next: 0, end: per_group, freed: BTreeSet::new(), avoided: BTreeSet::new() }; groups as usize];
         all[0].next = RESERVED;
         let directories = RefCell::new(vec![0; groups.div_ceil(FLEX) as usize]);
         Self {
@@ -88,6 +99,7 @@ impl Ialloc {
             groups: RefCell::new(all),
             directories,
             clusters,
+            second: Cell::new(0),
             filled: Cell::new(0),
             filled_directories: Cell::new(0),
         }
@@ -213,6 +225,29 @@ impl Ialloc {
     pub fn find(&self, group: u32, after: Option<u32>) -> Option<u32> {
         let from = after.map_or(0, |inode| inode % self.per_group + 1);
         Some(group * self.per_group + self.groups.borrow()[group as usize].find(from)?)
+    }
+
+    /// Without a journal: inodes that were freed before this second are not taken again as long as there are others.
+    pub fn turn(&self, second: u64) {
+        if self.second.replace(second) != second {
+            for group in self.groups.borrow_mut().iter_mut() {
+                group.avoided.clone_from(&group.freed);
+            }
+        }
+    }
+
+    /// How many inodes are passed by on the way to what `find` finds, and in which blocks of the table these are.
+    pub fn passed(&self, group: u32, after: Option<u32>) -> (u32, Vec<u32>) {
+        let (first, from) = (group * self.per_group, after.map_or(0, |inode| inode % self.per_group + 1));
+        let (mut count, mut blocks) = (0, Vec::new());
+        for inode in self.groups.borrow()[group as usize].passed(from) {
+            count += 1;
+            let block = (first + inode) / INODES_PER_BLOCK;
+            if blocks.last() != Some(&block) {
+                blocks.push(block);
+            }
+        }
+        (count, blocks)
     }
 
     /// Takes an inode if it is free; if not, the next one of its group if the caller goes `on`.
@@ -355,6 +390,21 @@ mod tests {
         ialloc.free(5 * PER_GROUP + 2);
         ialloc.free(5 * PER_GROUP + 1);
         assert_eq!((taken, ialloc.take_first(5)), (vec![0, 1, 2, 3], Some(5 * PER_GROUP + 1)));
+    }
+
+    #[test]
+    fn inodes_freed_before_this_second_are_passed_by_while_there_are_others() {
+        let ialloc = fresh();
+        let first = 5 * PER_GROUP;
+        (0..PER_GROUP - 1).for_each(|_| _ = ialloc.take_first(5));
+        (0..20).for_each(|inode| ialloc.free(first + inode));
+        assert_eq!((ialloc.passed(5, None), ialloc.find(5, None)), ((0, vec![]), Some(first)));
+        ialloc.turn(1);
+        let blocks = vec![first / INODES_PER_BLOCK, first / INODES_PER_BLOCK + 1];
+        assert_eq!((ialloc.passed(5, None), ialloc.take_first(5)), ((20, blocks), Some(first + PER_GROUP - 1)));
+        assert_eq!(ialloc.find(5, None), Some(first + 19)); // the last one that was freed
+        ialloc.free(first + 30);
+        assert_eq!(ialloc.find(5, None), Some(first + 30));
     }
 
     #[test]

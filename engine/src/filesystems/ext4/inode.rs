@@ -8,13 +8,14 @@ use crate::filesystems::by_slot::FreeSlots;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::listed;
 use crate::filesystems::vfs::INODE_CALLBACKS;
-use crate::filesystems::File;
+use crate::filesystems::{DirId, File};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, CachedId, LineId, LockId, Time};
 
 /// Group descriptors of 64 bytes in a block.
 const DESCRIPTORS: u32 = 64;
 const LINE_BYTES: u32 = 64;
+const SECOND: Time = 1_000_000_000_000;
 
 /// Files that exist.
 #[derive(Default)]
@@ -34,6 +35,10 @@ pub(super) struct Slot {
     /// The transaction on whose list its data are (`jbd2_inode.i_transaction`).
     pub(super) ordered: u64,
     pub(super) changed: Time,
+    /// It is dirty for the VFS (`I_DIRTY_SYNC`), as it is not when ext4 alone has changed its block.
+    pub(super) dirty: bool,
+    /// The directory whose blocks have a name of it that was never synced (`EXT4_STATE_NEWENTRY`).
+    pub(super) new_entry: Option<DirId>,
     /// It was truncated to nothing and has not been closed since (`EXT4_STATE_DA_ALLOC_CLOSE`).
     pub(super) truncated: bool,
 }
@@ -87,7 +92,7 @@ impl Ext4 {
     /// `repeat_in_this_group`: the bit is chosen before the handle is started and set under the lock of the group. Who finds that
     /// another has set it looks for the next one from there on: under the lock, or without it again.
     async fn claim_inode<M: Machine>(&self, m: &M, group: u32, mut before_lock: Time) -> Option<u32> {
-        let mut chosen = self.find_inode(m, group, None)?;
+        let mut chosen = self.find_inode(m, group, None).await?;
         loop {
             m.run(Account::System, before_lock).await;
             let mut taken = None;
@@ -95,14 +100,19 @@ impl Ext4 {
             if taken.is_some() {
                 return taken;
             }
-            chosen = self.find_inode(m, group, Some(chosen))?;
+            chosen = self.find_inode(m, group, Some(chosen)).await?;
             before_lock = self.create.retry;
         }
     }
 
     /// `ext4_find_next_zero_bit` of a group's bitmap, from its start or from an inode on that was lost.
-    fn find_inode<M: Machine>(&self, m: &M, group: u32, lost: Option<u32>) -> Option<u32> {
+    async fn find_inode<M: Machine>(&self, m: &M, group: u32, lost: Option<u32>) -> Option<u32> {
         m.touch(self.groups[group as usize].bitmap, Access::Read);
+        if self.unjournaled.avoids_freed {
+            self.ialloc.turn(m.now() / SECOND);
+            let (passed, blocks) = self.ialloc.passed(group, lost);
+            self.pass_by(m, passed, &blocks).await;
+        }
         self.ialloc.find(group, lost)
     }
 
@@ -151,6 +161,8 @@ impl Ext4 {
             transaction: 0,
             ordered: 0,
             changed: m.now() / self.fsync.tick,
+            dirty: false,
+            new_entry: None,
             truncated: false,
         };
         let mut files = self.files.borrow_mut();
@@ -184,6 +196,19 @@ impl Ext4 {
         self.files.borrow().slots[file.inode as usize].inode
     }
 
+    /// `__mark_inode_dirty` of a file.
+    pub(super) fn mark_dirty(&self, slot: u32) {
+        self.files.borrow_mut().slots[slot as usize].dirty = true;
+    }
+
+    /// The end of a handle that has changed these blocks; its transaction.
+    pub(super) async fn end<M: Machine>(&self, m: &M, handle: Handle, changed: &[Block]) -> u64 {
+        if !self.journal.on {
+            self.dirty_buffers(m, changed).await;
+        }
+        self.journal.stop(m, handle, changed).await
+    }
+
     /// The end of a handle that has changed a file's inode, and these blocks.
     pub(super) async fn stop<M: Machine>(&self, m: &M, handle: Handle, slot: u32, changed: &[Block]) {
         self.stop_after(m, handle, slot, changed, 0).await;
@@ -194,7 +219,7 @@ impl Ext4 {
         let inode = self.files.borrow().slots[slot as usize].inode;
         let inodes = [Block::Inodes(inode / INODES_PER_BLOCK)];
         self.tables.use_block(m, inode, time).await;
-        let transaction = self.journal.stop(m, handle, &[&inodes, changed].concat()).await;
+        let transaction = self.end(m, handle, &[&inodes, changed].concat()).await;
         self.files.borrow_mut().slots[slot as usize].transaction = transaction;
     }
 

@@ -5,6 +5,7 @@
 
 use super::group_locks::Descriptors;
 use super::ialloc::{Ialloc, INODES_PER_BLOCK};
+use super::journal::Block;
 use crate::devices::BlockDevice;
 use crate::filesystems::cached::Looks;
 use crate::filesystems::costs::Costs;
@@ -51,8 +52,8 @@ enum Stage {
 pub(super) struct InodeTable {
     /// Blocks that somebody has asked for.
     stages: RefCell<FxMap<u32, Stage>>,
-    /// The locks of those that are being brought in, and how many tasks hold them or wait.
-    buffers: RefCell<FxMap<u32, (LockId, u32)>>,
+    /// The locks of those that are being brought in, and of all that are being written without a journal, and how many tasks hold them or wait.
+    buffers: RefCell<FxMap<Block, (LockId, u32)>>,
     class: ClassId,
     /// Those that somebody has used, and what one looks at to change an inode.
     used: RefCell<Vec<Option<(CachedId, LineId)>>>,
@@ -107,6 +108,11 @@ impl InodeTable {
         m.run(Account::System, time - 2 * (time / 3)).await;
     }
 
+    /// Takes a reference of a block's buffer, which is given back before others want it (`sb_find_get_block`, `brelse`).
+    pub async fn count_block<M: Machine>(&self, m: &M, block: u32) {
+        access(m, self.block(m, block as usize).1, Access::Atomic).await;
+    }
+
     async fn look_at<M: Machine>(&self, m: &M, beside: Option<LockId>) {
         if let Some(lock) = beside {
             m.touch_beside(lock, Access::Read);
@@ -144,14 +150,14 @@ impl InodeTable {
         if self.stage(block) == Some(Stage::Changed) {
             return;
         }
-        let lock = self.join(m, block);
+        let lock = self.join(m, Block::Inodes(block));
         let mut first = 0;
         if self.waits(m, block, lock) && self.bring_in(m, device, (block, lock), ialloc.alone_in_block(inode)).await {
             first = time;
         }
         self.is_read(block);
         self.change(m, (block, lock), first).await;
-        self.leave(m, block);
+        self.leave(m, Block::Inodes(block));
     }
 
     /// Whether the block is not in memory yet (`ext4_buffer_uptodate`).
@@ -196,14 +202,16 @@ impl InodeTable {
         }
     }
 
-    fn join<M: Machine>(&self, m: &M, block: u32) -> LockId {
+    /// The lock of a block's buffer, as long as somebody has use for it.
+    pub fn join<M: Machine>(&self, m: &M, block: Block) -> LockId {
         let mut buffers = self.buffers.borrow_mut();
         let (lock, users) = buffers.entry(block).or_insert_with(|| (m.new_lock(self.class), 0));
         *users += 1;
         *lock
     }
 
-    fn leave<M: Machine>(&self, m: &M, block: u32) {
+    /// The task has no more use for it.
+    pub fn leave<M: Machine>(&self, m: &M, block: Block) {
         let mut buffers = self.buffers.borrow_mut();
         let (lock, users) = buffers.get_mut(&block).expect("it has joined");
         *users -= 1;

@@ -22,7 +22,7 @@ impl Ext4 {
             Err(full) => (Err(full), Vec::new()),
         };
         m.run(Account::System, c.stop + c.tail).await;
-        self.journal.stop(m, handle, &changed).await;
+        self.end(m, handle, &changed).await;
         made.map(|made| self.add_directory(m, self.ialloc.home(made.inode), Some(made)))
     }
 
@@ -75,7 +75,7 @@ impl Ext4 {
         m.run(Account::System, self.unlink.stop).await;
         let [directory, leaf] = self.name_blocks(parent, name);
         let changed = [&[Block::Inodes(inode / INODES_PER_BLOCK), directory, leaf], orphan.as_slice()].concat();
-        self.journal.stop(m, handle, &changed).await;
+        self.end(m, handle, &changed).await;
     }
 
     /// `ext4_evict_inode` of a directory: its block is given back when the transaction is on disk, the inode is free at once.
@@ -93,7 +93,7 @@ impl Ext4 {
         m.run(Account::System, rest).await;
         let [bitmap, descriptors] = self.group_blocks(self.ialloc.group_of(inode));
         let own = [Block::Inodes(inode / INODES_PER_BLOCK), bitmap, descriptors];
-        self.journal.stop(m, handle, &[&own[..], &self.block_bitmap(block.group), orphan.as_slice()].concat()).await;
+        self.end(m, handle, &[&own[..], &self.block_bitmap(block.group), orphan.as_slice()].concat()).await;
         m.call_rcu(INODE_CALLBACKS, c.callback);
         self.drop_directory(dir);
     }

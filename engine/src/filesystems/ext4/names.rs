@@ -56,6 +56,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         m.run(Account::System, c.stop + c.tail).await;
         let changed = [self.name_blocks(dir, name), self.group_blocks(self.ialloc.group_of(number))].concat();
         self.stop(m, handle, inode, &changed).await;
+        self.entered(inode, dir);
         Ok(inode)
     }
 
@@ -85,6 +86,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         let changed = self.name_blocks(dir, name);
         self.enter_name(dir, name);
         self.stop(m, handle, file.inode, &changed).await;
+        self.entered(file.inode, dir);
         Ok(())
     }
 
@@ -129,6 +131,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         self.enter_name(names.into, names.to);
         self.leave_name(dir, names.from);
         self.stop(m, handle, file.inode, &changed).await;
+        self.entered(file.inode, names.into);
         Ok(())
     }
 
@@ -146,6 +149,11 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
 impl Ext4 {
     fn is_htree(&self, dir: DirId) -> bool {
         self.directory(dir).2 > LINEAR_NAMES
+    }
+
+    /// `ext4_add_entry`: the name of a file is new in a directory.
+    fn entered(&self, slot: u32, dir: DirId) {
+        self.files.borrow_mut().slots[slot as usize].new_entry = Some(dir);
     }
 
     /// To find that a name is not there.

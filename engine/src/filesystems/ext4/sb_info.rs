@@ -72,8 +72,9 @@ pub(super) struct SbInfo {
     /// `es_stats_cache_hits` (since 3.18).
     es_stats: LookupCount,
     flex_groups: Vec<LineId>,
-    /// `private_lock` of the device's page cache (until 6.14).
-    private_lock: Option<LockId>,
+    /// `private_lock` of the device's page cache, and whether who looks for a buffer takes it (until 6.14).
+    private_lock: LockId,
+    finds_locked: bool,
 }
 
 impl SbInfo {
@@ -81,13 +82,13 @@ impl SbInfo {
     pub fn new<M: Machine>(m: &M, groups: u64, costs: &Costs<'_>) -> Self {
         let rules = costs.rules();
         let next_generation = || m.new_lock(m.class("ext4.s_next_gen_lock", "ext4.next_generation"));
-        let private_lock = || m.new_lock(m.class("block.private_lock", "block.private_lock"));
         Self {
             next_generation: rules.next_generation.then(next_generation),
             locked_search: rules.locked_inode_search,
             es_stats: LookupCount::new(m, rules.es_stats),
             flex_groups: (0..groups.div_ceil(u64::from(FLEX * COUNTS))).map(|_| m.new_line(1)).collect(),
-            private_lock: rules.private_lock.then(private_lock),
+            private_lock: m.new_lock(m.class("block.private_lock", "block.private_lock")),
+            finds_locked: rules.private_lock,
         }
     }
 
@@ -111,9 +112,21 @@ impl SbInfo {
 
     /// `__find_get_block`: a CPU that knows the buffers of all leaves of a directory looks for none in the page cache.
     pub async fn find_leaf<M: Machine>(&self, m: &M, leaves: u32) {
-        if let Some(lock) = self.private_lock.filter(|_| leaves > KNOWN - OTHERS) {
-            m.lock(lock, Side::Write).await;
-            m.unlock(lock, Side::Write).await;
+        if leaves > KNOWN - OTHERS {
+            self.find_buffer(m).await;
         }
+    }
+
+    /// `__find_get_block_slow`.
+    pub async fn find_buffer<M: Machine>(&self, m: &M) {
+        if self.finds_locked {
+            self.lists_buffer(m).await;
+        }
+    }
+
+    /// `private_lock` is taken to put a buffer onto an inode's list, or to take it off (`mark_buffer_dirty_inode`, `fsync_buffers_list`).
+    pub async fn lists_buffer<M: Machine>(&self, m: &M) {
+        m.lock(self.private_lock, Side::Write).await;
+        m.unlock(self.private_lock, Side::Write).await;
     }
 }
