@@ -54,7 +54,7 @@ def test_what_is_around_a_workers_work_is_told_apart_from_wake_ups() -> None:
         ("process_one_work", 1, 40), ("blk_mq_requeue_work", 2, 100), ("try_to_wake_up", 3, 1000),
         ("", 1, 8), ("", 0, 5),
     ]  # fmt: skip
-    assert synced._around(loop(*turns, *turns), "blk_mq_requeue_work") == [48]
+    assert synced.around(loop(*turns, *turns), "blk_mq_requeue_work") == [48]
 
 
 def test_a_direct_writes_handles_are_cut_where_i_data_sem_is_taken_and_released() -> None:

@@ -10,12 +10,14 @@ use super::dentry::Dentries;
 use super::file_locks::FileLocks;
 use super::parents::Children;
 use super::rename_lock::RenameLock;
-use super::{DirId, File};
+use super::{DirId, File, BLOCK};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
 use crate::lru::Lru;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, TaskId, Time};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 cost_table!(CallCosts {
@@ -87,7 +89,8 @@ pub struct Calls {
     watched: BySlot<(DirId, bool)>,
     /// Lines of `i_writecount`, of files that were opened again for writing.
     writers: BySlot<LineId>,
-    folios: BySlot<LineId>,
+    /// Lines of the counts of references of folios, by file and number.
+    folios: RefCell<BTreeMap<(u32, u64), LineId>>,
     /// Pages of data in the caches.
     pub pages: DataPages,
     /// Locks of ranges of files.
@@ -115,7 +118,7 @@ impl Calls {
         let rename_lock = RenameLock::new(m, costs)?;
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
         let (rules, children) = (costs.rules(), Children::new(costs.rules().dentry_line));
-        let (costs, folios, written) = (CallCosts::new(costs)?, BySlot::default(), BySlot::default());
+        let (costs, folios, written) = (CallCosts::new(costs)?, RefCell::default(), BySlot::default());
         let (writers, pages) = (BySlot::default(), DataPages::default());
         let locks = FileLocks::new(m, &rules, costs.posix_lock);
         Ok(Self {
@@ -141,16 +144,17 @@ impl Calls {
 
     /// The copying of pages takes so long. Whoever copies has a reference of the folio (`folio_try_get`, before 5.16
     /// `page_cache_get_speculative`) until all is copied (`folio_put`): two atomic additions, whatever else is locked.
-    async fn with_folio<M: Machine>(&self, m: &M, file: &File, copy: Time) {
-        let line = self.folio(m, file);
+    async fn with_folio<M: Machine>(&self, m: &M, file: &File, offset: u64, copy: Time) {
+        let line = self.folio(m, file, offset);
         m.touch(line, Access::Atomic);
         m.run(Account::System, copy).await;
         m.touch(line, Access::Atomic);
     }
 
-    /// The line of the count of references of a file's folio.
-    fn folio<M: Machine>(&self, m: &M, file: &File) -> LineId {
-        self.folios.get_or_make(file.inode, || m.new_line(1))
+    /// The line of the count of references of the folio at an offset of a file. Folios are pages here.
+    fn folio<M: Machine>(&self, m: &M, file: &File, offset: u64) -> LineId {
+        let number = offset / u64::from(BLOCK);
+        *self.folios.borrow_mut().entry((file.inode, number)).or_insert_with(|| m.new_line(1))
     }
 
     /// `open` of a name that exists and is cached, which takes `walk` and then `rest`. The walk takes a reference
@@ -296,7 +300,7 @@ impl Calls {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
         self.pages.copy(m, file.inode, offset, bytes);
-        self.with_folio(m, file, self.costs.read + self.costs.read_page * pages(bytes)).await;
+        self.with_folio(m, file, offset, self.costs.read + self.costs.read_page * pages(bytes)).await;
     }
 
     /// The copying over cached pages that have blocks.
@@ -304,7 +308,7 @@ impl Calls {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
         self.pages.copy(m, file.inode, offset, bytes);
-        self.with_folio(m, file, self.overwriting(bytes)).await;
+        self.with_folio(m, file, offset, self.overwriting(bytes)).await;
     }
 
     /// How long a write over cached pages takes that have blocks, which are so many bytes.

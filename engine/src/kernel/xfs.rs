@@ -117,6 +117,16 @@ choice! {
 }
 
 choice! {
+    /// What lies in the cache line of the count of `i_rwsem`, the IOLOCK.
+    pub enum IolockLine {
+        /// The file's `ctime` (5.19).
+        WithCtime = "with-ctime",
+        /// No time of the file.
+        Apart = "apart",
+    }
+}
+
+choice! {
     /// How `fsync` holds the ILOCK, shared.
     pub enum FsyncIlock {
         /// To read what log sequence number to force (before 4.4).

@@ -12,7 +12,8 @@
 //! | 448 | count and owner of `i_rwsem`, which is the IOLOCK (472 to 512) | `i_blkbits` (454), for each bio |
 //! | 640 | `i_dio_count` (652; 6.1: 660) | `i_version` (640) and, for leases, `i_flctx` (672; 6.1: 680) by writes; `i_flctx` for mandatory file locks (`rw_verify_area`, until 5.14) by all |
 //!
-//! The rule `xfs.ilock_line` says where a kernel has the ILOCK and what lies beside it.
+//! Since 6.0 `i_ctime` ends where the line of `i_rwsem` begins; in 5.19 the count has `i_ctime` beside it, which buffered reads look at
+//! (`xfs.iolock_line`). The rule `xfs.ilock_line` says where a kernel has the ILOCK and what lies beside it.
 
 use super::inode::Inode;
 use crate::kernel::xfs::{DioSizeCheck, IlockLine};
