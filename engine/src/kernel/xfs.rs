@@ -119,9 +119,11 @@ choice! {
 choice! {
     /// What lies in the cache line of the count of `i_rwsem`, the IOLOCK.
     pub enum IolockLine {
-        /// The file's `ctime` (5.19).
+        /// The file's `ctime` and the size of its blocks (5.19).
         WithCtime = "with-ctime",
-        /// No time of the file.
+        /// The size of its blocks (before 6.11).
+        WithBlockSize = "with-block-size",
+        /// Neither.
         Apart = "apart",
     }
 }

@@ -72,14 +72,15 @@ def _fsyncs(loop: Loop) -> Iterator[Span]:
 
 
 def queue(rows: Sequence[Row]) -> Values:
-    """Return what each part of the queue of checkpoints takes, and its lock."""
-    found: Values = {"cil_queue_part": [], "cil_queue_lock": []}
-    for span in spans(loops(rows)["own:append_fsync"], _COLOURS):
-        parts, locks = len(span.at(_LOCKS[0])), span.of(*_LOCKS)
-        if parts:
-            found["cil_queue_part"].append(round((span.to(span.begin, span.end) - locks) / parts))
-            found["cil_queue_lock"].append(round(locks / parts))
-    return found
+    """Return what each part of the queue of checkpoint workers takes, and its lock."""
+    counted = [colours(span) for span in spans(loops(rows)["own:append_fsync"], _COLOURS)]
+    return dict(zip(("cil_queue_part", "cil_queue_lock"), map(list, zip(*counted, strict=True)), strict=True))
+
+
+def colours(span: Span) -> tuple[int, int]:
+    """Return what `flush_workqueue_prep_pwqs` takes for a part, without and for its lock."""
+    parts, locks = len(span.at(_LOCKS[0])), span.of(*_LOCKS)
+    return round((span.to(span.begin, span.end) - locks) / parts), round(locks / parts)
 
 
 def _fsync(call: Span, found: Values) -> None:

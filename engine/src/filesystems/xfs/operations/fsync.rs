@@ -3,7 +3,7 @@
 //!
 //! Blocks for new pages are allocated, as unwritten, when the pages are written (`xfs_bmapi_convert_one_delalloc`); when the data are on
 //! the device, a worker of the CPU where the write ended makes them written (`xfs_end_io`, `xfs_iomap_write_unwritten`), and only then
-//! the pages are no longer under writeback.
+//! the pages are no longer under writeback. So it goes with each write that makes a file longer, as the inode has to be logged then.
 //!
 //! A file of 64 KiB and more is given blocks behind its end, twice as many as it has (`xfs_iomap_prealloc_size`), which the next
 //! pages lie in. They are not taken off the free space, nor given back when the file is closed.
@@ -271,7 +271,7 @@ impl Mapping for Xfs {
     /// The next piece that is to be written back; blocks for all pages without one are allocated with the first of them
     /// (`xfs_convert_blocks`).
     async fn take_piece<M: Machine>(&self, m: &M, slot: u32, most: u64, allocated: &mut bool) -> Option<Piece> {
-        let (c, mut piece) = (&self.sync.costs, self.sync.dirty.take_piece(slot, most)?);
+        let (c, piece) = (&self.sync.costs, self.sync.dirty.take_piece(slot, most)?);
         self.storage.writeback.note(slot, self.dirty_pages(slot));
         m.run(Account::System, c.look + c.page * (piece.pages() - 1)).await;
         self.inodes.inode(slot).peek(m).await; // xfs_map_blocks
@@ -282,13 +282,13 @@ impl Mapping for Xfs {
             if !std::mem::replace(allocated, true) && size > given {
                 self.allocate(m, slot, with_blocks_behind(before, size)).await;
             }
-            piece.is_new = before + u64::from(piece.bytes) > before.next_multiple_of(u64::from(BLOCK));
         }
         m.run(Account::System, c.piece).await;
         Some(piece)
     }
 
-    /// What lies in unwritten extents a worker makes written before it completes `done`.
+    /// What lies behind the end that the file has on disk goes by a worker before `done` is completed: it makes unwritten extents written,
+    /// and where the block is there already logs the new size (`xfs_setfilesize`), which takes as long here.
     async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) {
         let request = Request::Write { bytes: piece.bytes, at: piece.at };
         let end =
