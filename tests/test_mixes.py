@@ -120,6 +120,16 @@ def test_readers_of_one_file_pass_its_page_around_and_readers_of_their_own_do_no
     assert per_read("shared") > 1.5 * per_read("own")
 
 
+@pytest.mark.slow
+def test_who_reads_a_file_in_pieces_meets_others_only_on_the_same_page(scenario: MakeSpec) -> None:
+    def per_read(repeat: int) -> float:
+        read = {"op": "read", "size": "1 KiB", "repeat": repeat}
+        loop = mix(read, tasks=24, file_set="shared", files=1, file_size="1 MiB")
+        return simulate_whole(scenario("ext4", loop)).latency["read"].p50_ns
+
+    assert per_read(1) > 1.5 * per_read(1024)
+
+
 def test_bytes_are_those_of_reads_and_writes(scenario: MakeSpec) -> None:
     result = simulate_whole(scenario("xfs", mix({"op": "read", "size": "16 KiB"}, file_size="64 KiB")))
     assert result.bytes == pytest.approx(16384 * result.operations, rel=0.01)

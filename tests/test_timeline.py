@@ -103,6 +103,7 @@ xfs.iunlink on-disk 6.0 in-memory
 xfs.dio_size_check locked 5.13 lockless
 xfs.dio_unaligned exclusive 5.12 shared
 xfs.ilock_line with-extents 5.8 with-format 6.0 apart
+xfs.iolock_line with-block-size 5.19 with-ctime 6.0 with-block-size 6.11 apart
 btrfs.nocow_check path-held 5.11 path-released
 btrfs.reclaim on-demand 5.12 preemptive
 btrfs.path_clearing in-place 3.16 blocking-first 4.20 never

@@ -11,12 +11,14 @@ use super::file_locks::FileLocks;
 use super::folios::Folios;
 use super::parents::Children;
 use super::rename_lock::RenameLock;
-use super::{DirId, File};
+use super::{DirId, File, BLOCK};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
 use crate::lru::Lru;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, TaskId, Time};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 cost_table!(CallCosts {
@@ -86,8 +88,8 @@ pub struct Calls {
     watched: BySlot<(DirId, bool)>,
     /// Lines of `i_writecount`, of files that were opened again for writing.
     writers: BySlot<LineId>,
-    /// Lines of reference counts.
-    counts: BySlot<LineId>,
+    /// Lines of the counts of references of folios, by file and page.
+    counts: RefCell<BTreeMap<(u32, u64), LineId>>,
     folios: Folios,
     /// Pages of data in the caches.
     pub pages: DataPages,
@@ -108,7 +110,7 @@ impl Calls {
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
         let (rules, children) = (costs.rules(), Children::new(costs.rules().dentry_line));
         let (costs, folios) = (CallCosts::new(costs)?, Folios::new(kind, costs)?);
-        let (counts, written) = (BySlot::default(), BySlot::default());
+        let (counts, written) = (RefCell::default(), BySlot::default());
         let (writers, pages) = (BySlot::default(), DataPages::default());
         let locks = FileLocks::new(m, &rules, costs.posix_lock);
         Ok(Self {
@@ -135,16 +137,17 @@ impl Calls {
 
     /// The copying of pages takes so long. Whoever copies has a reference of the folio (`folio_try_get`, before 5.16
     /// `page_cache_get_speculative`) until all is copied (`folio_put`): two atomic additions, whatever else is locked.
-    async fn with_folio<M: Machine>(&self, m: &M, file: &File, copy: Time) {
-        let line = self.folio(m, file);
+    async fn with_folio<M: Machine>(&self, m: &M, file: &File, offset: u64, copy: Time) {
+        let line = self.folio(m, file, offset);
         m.touch(line, Access::Atomic);
         m.run(Account::System, copy).await;
         m.touch(line, Access::Atomic);
     }
 
-    /// The line of the count of references of a file's folio.
-    fn folio<M: Machine>(&self, m: &M, file: &File) -> LineId {
-        self.counts.get_or_make(file.inode, || m.new_line(1))
+    /// The line of the count of references of the folio at an offset of a file. A folio is a page here.
+    fn folio<M: Machine>(&self, m: &M, file: &File, offset: u64) -> LineId {
+        let number = offset / u64::from(BLOCK);
+        *self.counts.borrow_mut().entry((file.inode, number)).or_insert_with(|| m.new_line(1))
     }
 
     /// `open` of a name that exists and is cached, which takes `walk` and then `rest`. The walk takes a reference
@@ -290,7 +293,7 @@ impl Calls {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
         self.pages.copy(m, file.inode, offset, bytes);
-        self.with_folio(m, file, self.costs.read + self.folios.read(pages(bytes))).await;
+        self.with_folio(m, file, offset, self.costs.read + self.folios.read(pages(bytes))).await;
     }
 
     /// The copying over cached pages that have blocks.
@@ -298,7 +301,7 @@ impl Calls {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
         self.pages.copy(m, file.inode, offset, bytes);
-        self.with_folio(m, file, self.overwriting(bytes)).await;
+        self.with_folio(m, file, offset, self.overwriting(bytes)).await;
     }
 
     /// How long a write over cached pages takes that have blocks, which are so many bytes.

@@ -212,7 +212,7 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     /// A buffered `write` of `bytes` over what is cached and has blocks.
     fn overwrite(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = ()>;
     /// A buffered `read` of `bytes`, cached.
-    fn read(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = ()>;
+    fn read(&self, m: &M, file: &File, place: (u64, u32)) -> impl Future<Output = ()>;
     /// `close`.
     fn close(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `fsync`.

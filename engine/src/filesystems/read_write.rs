@@ -28,13 +28,15 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
     /// After it has copied (`write_end`, `balance_dirty_pages_ratelimited`).
     async fn write_end(&self, _m: &M, _file: &File, _offset: u64, _bytes: u32) {}
     /// A buffered `read` of what is cached.
-    async fn read(&self, m: &M, file: &File, bytes: u32) {
-        read_cached(self, m, file, (0, bytes)).await;
+    async fn read(&self, m: &M, file: &File, place: (u64, u32)) {
+        read_cached(self, m, file, place).await;
     }
     /// `pread` of a file that was laid out; a filesystem that knows no places reads from its cache.
     async fn read_at(&self, m: &M, file: &File, io: Io) {
         read_cached(self, m, file, (io.offset, io.bytes)).await;
     }
+    /// `atime_needs_update` looks at the times of an inode, where they share a line with what others write.
+    fn look_at_times(&self, _m: &M, _inode: Timed) {}
     /// `update_time` of an inode that was read. Who has it in memory only sets a field.
     async fn update_atime(&self, _m: &M, _inode: Timed) {}
     /// `pwrite` of a file that was laid out, of which no block is new.
@@ -112,6 +114,7 @@ pub async fn read_cached<M: Machine, F: FileOperations<M> + ?Sized>(fs: &F, m: &
 /// `touch_atime`, `file_accessed`: who reads what was changed since it was last read has the inode written.
 pub async fn touch_atime<M: Machine, F: FileOperations<M> + ?Sized>(fs: &F, m: &M, inode: Timed) {
     let sb = fs.super_block();
+    fs.look_at_times(m, inode);
     if sb.times.read(m, inode) {
         sb.start_write(m).await;
         fs.update_atime(m, inode).await;

@@ -153,8 +153,8 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         self.by_descriptor(m, Position::Kept, pin!(read_write::overwrite(&*self.fs, m, file, (0, bytes)))).await;
     }
 
-    async fn read(&self, m: &M, file: &File, bytes: u32) {
-        self.by_descriptor(m, Position::Kept, pin!(self.fs.read(m, file, bytes))).await;
+    async fn read(&self, m: &M, file: &File, place: (u64, u32)) {
+        self.by_descriptor(m, Position::Kept, pin!(self.fs.read(m, file, place))).await;
     }
 
     async fn close(&self, m: &M, file: &File) {

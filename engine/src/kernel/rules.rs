@@ -201,6 +201,8 @@ rules! {
     "xfs.dio_unaligned" => dio_unaligned: xfs::DioUnaligned = xfs::DioUnaligned::Shared;
     /// What lies in the cache line of the ILOCK's count (`struct xfs_inode`).
     "xfs.ilock_line" => ilock_line: xfs::IlockLine = xfs::IlockLine::Apart;
+    /// What lies in the cache line of the IOLOCK's count (`struct inode` in `struct xfs_inode`).
+    "xfs.iolock_line" => iolock_line: xfs::IolockLine = xfs::IolockLine::Apart;
     /// An insertion that fits the leaf unlocks the leaf's parent before it searches the leaf.
     "btrfs.early_unlock" => early_unlock: bool = true;
     /// The inode of a new file is written once more, as a delayed item.

@@ -117,6 +117,18 @@ choice! {
 }
 
 choice! {
+    /// What lies in the cache line of the count of `i_rwsem`, the IOLOCK.
+    pub enum IolockLine {
+        /// The file's `ctime` and the size of its blocks (5.19).
+        WithCtime = "with-ctime",
+        /// The size of its blocks (before 6.11).
+        WithBlockSize = "with-block-size",
+        /// Neither.
+        Apart = "apart",
+    }
+}
+
+choice! {
     /// How `fsync` holds the ILOCK, shared.
     pub enum FsyncIlock {
         /// To read what log sequence number to force (before 4.4).

@@ -67,6 +67,8 @@ pub struct Actor<M, F> {
     /// The directory of the file that was used last, and the share of draws that stay there.
     dir: Option<DirId>,
     stays: f64,
+    /// How many pieces of the file were read before this one.
+    pub piece: u32,
 }
 
 /// Files that a walk finds in a directory before it goes on to the next.
@@ -98,6 +100,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             read,
             dir,
             stays: 0.0,
+            piece: 0,
         }
     }
 
@@ -191,7 +194,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 self.close(place, true).await;
             }
             Act::Read => {
-                fs.read(&m, &held.file, bytes).await;
+                fs.read(&m, &held.file, (u64::from(self.piece) * u64::from(bytes), bytes)).await;
                 self.read = Some(held.name);
             }
             Act::Overwrite if held.file.written => {

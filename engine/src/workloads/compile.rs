@@ -361,7 +361,7 @@ async fn assemble<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     cpu.to(&m, p.open_asm).await;
     if let Some(asm) = c.asm.get() {
         c.fs.open(&m, c.dir, &asm).await;
-        c.fs.read(&m, &asm, c.params.asm_bytes).await;
+        c.fs.read(&m, &asm, (0, c.params.asm_bytes)).await;
     }
     cpu.to(&m, p.write_object).await;
     for _ in 0..c.params.object_writes {

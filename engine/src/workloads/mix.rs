@@ -148,8 +148,9 @@ async fn repeated<M: Machine, F: Filesystem<M>>(
     user: Time,
     counted: bool,
 ) -> Result<(), Full> {
-    for left in (0..operation.repeat).rev() {
-        one(m, actor, operation, user, counted && left == 0).await?;
+    for piece in 0..operation.repeat {
+        actor.piece = piece;
+        one(m, actor, operation, user, counted && piece + 1 == operation.repeat).await?;
     }
     Ok(())
 }

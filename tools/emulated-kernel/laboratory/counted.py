@@ -17,7 +17,7 @@ from statistics import mean
 
 import yaml
 
-from laboratory import calls, file_calls, loops, pushes, synced, trees
+from laboratory import calls, file_calls, forced, loops, pushes, synced, trees
 from laboratory.blocks import Log, Symbols, logs
 from laboratory.results import Result, read_console
 from laboratory.steps import Step, count, likeness, operations, steps
@@ -184,7 +184,12 @@ def main(folder: Path) -> None:
         called = rows(folder, f"{filesystem}-operations"), rows(folder, f"{filesystem}-directories")
         if filesystem == "btrfs":
             own |= trees.synced(loops.loops(called[0])["own:overwrite_fsync"])
-        own |= file_calls.block_directory(*called) if filesystem == "xfs" else {}
+        if filesystem == "xfs":
+            own |= (
+                forced.counted(called[0], own)
+                | forced.queue(rows(folder, "xfs-queue"))
+                | file_calls.block_directory(*called)
+            )
         own |= file_calls.truncations(called[0], filesystem) if filesystem in ("xfs", "btrfs") else {}
         vfs |= around | loops.vfs(looped, filesystem) | file_calls.counted(*called, filesystem)
         if filesystem == "xfs":
@@ -195,7 +200,7 @@ def main(folder: Path) -> None:
             | trees.SOURCES
             | trees.SYNCED_SOURCES
             | loops.SOURCES
-            | synced.SOURCES
+            | (forced.SOURCES if filesystem == "xfs" else synced.SOURCES)
             | file_calls.BLOCK_SOURCES
             | file_calls.TRUNCATE_SOURCES
             | {f"{g}.": source(key) for g, key in GROUPS[filesystem].items()}

@@ -210,6 +210,8 @@ def _steps(filesystem: str) -> Guest:
 
 GROWN = Guest("steps-btrfs-grown", ("steps btrfs 4 create 2000 400 name-", "symbols"), cpus=1)
 """Insertions into leaves that are full, for what their parts take."""
+QUEUE = Guest("steps-xfs-queue", ("steps xfs 4 loop-own:append_fsync 0 20 y", "symbols"))
+"""An fsync of one task on 24 CPUs, for what each CPU's part of a queue takes."""
 LOOPS = ("rename", "mkdir_rmdir", "stat")
 SYNCED = {"xfs": ("append_fsync", "direct_io"), "ext4": ("append_fsync", "direct_io", "direct_unwritten")}
 
@@ -370,6 +372,7 @@ LOADS: dict[str, tuple[Guest, ...]] = {
         *map(_directories, STEP_ROWS),
         GROWN,
         _folios(),
+        QUEUE,
     ),
     "rcu": tuple(_rcu()),
     "lines": (*(_lines(*row) for row in LINES), _lines("6.12", "ext4", "shorten", True, "-O orphan_file")),

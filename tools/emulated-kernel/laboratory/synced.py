@@ -80,9 +80,9 @@ def spans(loop: Loop, name: str) -> Iterator[Span]:
 def ext4(rows: Sequence[Row]) -> Values:
     """Return `wfsync.*` and `unwritten.*`."""
     loop = loops(rows)["append_fsync"]
-    around = round(median(_around(loop, "ext4_end_io_rsv_work")))
+    outside = round(median(around(loop, "ext4_end_io_rsv_work")))
     found: Values = {}
-    found["wfsync.convert"] = [s.to(s.begin, s.end) + around for s in spans(loop, "ext4_end_io_rsv_work")]
+    found["wfsync.convert"] = [s.to(s.begin, s.end) + outside for s in spans(loop, "ext4_end_io_rsv_work")]
     for span in spans(loop, "ext4_sync_file"):
         _fsync(span, found)
     del found["submit"]  # the device's
@@ -139,7 +139,7 @@ def _commit(span: Span, found: Values) -> None:
         found.setdefault(f"wfsync.commit_{name}", []).append(round(value))
 
 
-def _around(loop: Loop, work: str) -> list[int]:
+def around(loop: Loop, work: str) -> list[int]:
     """What a worker's turn takes besides its work."""
     turns = [(span, span.at(work)) for span in spans(loop, "process_one_work")]
     return [
@@ -152,7 +152,7 @@ def _around(loop: Loop, work: str) -> list[int]:
 def device(rows: Sequence[Row]) -> Values:
     """Return what the loop device takes."""
     loop = loops(rows)["append_fsync"]
-    around = round(median(_around(loop, "loop_rootcg_workfn")))
+    outside = round(median(around(loop, "loop_rootcg_workfn")))
     found: Values = {"submit": [], "write.time": [], "flush.time": []}
     for span in spans(loop, "ext4_sync_file"):
         _fsync(span, found)
@@ -160,7 +160,7 @@ def device(rows: Sequence[Row]) -> Values:
         completion, pages = "blk_mq_complete_request", len(span.at("shmem_file_write_iter"))
         if len(span.at(completion)) == 1 and pages < 2:
             taken = span.loop.took(span.task, span.begin, span.end) - span.of(completion)
-            found["write.time" if pages else "flush.time"].append(taken + around)
+            found["write.time" if pages else "flush.time"].append(taken + outside)
     requeue = [s.to(s.begin, s.end) for s in spans(loop, "blk_mq_requeue_work")]
     writes = [s.to(s.begin, s.end) for s in spans(loop, "shmem_file_write_iter")]
     return {
@@ -169,6 +169,6 @@ def device(rows: Sequence[Row]) -> Values:
         if not name.startswith(("wfsync", "writepages"))
     } | {
         "interrupt": [round(mean(s.to(s.begin, s.end) for s in spans(loop, "blk_mq_complete_request")))],
-        "dispatch": [round(mean(requeue)) + round(median(_around(loop, "blk_mq_requeue_work")))],
+        "dispatch": [round(mean(requeue)) + round(median(around(loop, "blk_mq_requeue_work")))],
         "write.per_kib": [round(median(writes) / 4)],
     }

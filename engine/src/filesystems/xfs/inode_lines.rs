@@ -12,10 +12,11 @@
 //! | 448 | count and owner of `i_rwsem`, which is the IOLOCK (472 to 512) | `i_blkbits` (454), for each bio |
 //! | 640 | `i_dio_count` (652; 6.1: 660) | `i_version` (640) and, for leases, `i_flctx` (672; 6.1: 680) by writes; `i_flctx` for mandatory file locks (`rw_verify_area`, until 5.14) by all |
 //!
-//! The rule `xfs.ilock_line` says where a kernel has the ILOCK and what lies beside it.
+//! In 5.19 the count of `i_rwsem` has `i_ctime` beside it, at which all readers look; since 6.11 `i_blkbits` lies before its line
+//! (`xfs.iolock_line`). The rule `xfs.ilock_line` says where a kernel has the ILOCK and what lies beside it.
 
 use super::inode::Inode;
-use crate::kernel::xfs::{DioSizeCheck, IlockLine};
+use crate::kernel::xfs::{DioSizeCheck, IlockLine, IolockLine};
 use crate::kernel::Rules;
 use crate::waist::Machine;
 use crate::waist::{Access, LineId, LockId};
@@ -31,6 +32,7 @@ pub(super) struct InodeLines {
 /// What was elsewhere, or was asked for, before some kernel.
 struct Before {
     ilock_line: IlockLine,
+    iolock_line: IolockLine,
     mandatory_locks: bool,
     /// The owner word of the ILOCK where it is not in the line of its count.
     ilock_owner: LineId,
@@ -44,6 +46,7 @@ impl InodeLines {
     pub fn new<M: Machine>(m: &M, inode: &Inode, rules: &Rules) -> Self {
         let before = Before {
             ilock_line: rules.ilock_line,
+            iolock_line: rules.iolock_line,
             mandatory_locks: rules.mandatory_locks,
             ilock_owner: m.new_line(1),
             flags_lock: inode.flags_lock,
@@ -99,6 +102,8 @@ impl InodeLines {
 
     /// `iomap_dio_bio_actor` asks for the size of blocks.
     pub fn build_bio<M: Machine>(&self, m: &M) {
-        m.touch_beside(self.iolock, Access::Read);
+        if self.before.iolock_line != IolockLine::Apart {
+            m.touch_beside(self.iolock, Access::Read);
+        }
     }
 }

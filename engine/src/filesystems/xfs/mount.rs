@@ -22,7 +22,8 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
-use crate::kernel::xfs::{Inactivation, StatfsInodegc, UnlinkedList};
+use crate::kernel::vfs::Atime;
+use crate::kernel::xfs::{Inactivation, IolockLine, StatfsInodegc, UnlinkedList};
 use crate::waist::{ClassId, CpuId, LineId, LockId, Time};
 use crate::waist::{Host, Machine, Placement, SpawnKind};
 use std::cell::RefCell;
@@ -143,6 +144,8 @@ pub struct Xfs {
     pub(super) directory_classes: [ClassId; 3],
     pub(super) inode_lines: u32,
     pub(super) inodegc: Vec<InodeGc>,
+    /// Who reads looks at a time in the line of the IOLOCK (`relatime_need_update`).
+    pub(super) looks_beside_iolock: bool,
     /// Where a `statfs` waits for them.
     pub(super) inodegc_queue: Option<WorkQueue>,
     pub(super) inactivation: Inactivation,
@@ -220,6 +223,8 @@ impl Xfs {
             directory_classes: DIRECTORY_CLASSES.map(|(name, role)| m.class(name, role)),
             inode_lines: footprints.dir_inode,
             inodegc: inactive::lists(lists, Limits::new(costs)?),
+            looks_beside_iolock: costs.rules().iolock_line == IolockLine::WithCtime
+                && costs.rules().atime == Atime::Relatime,
             inodegc_queue: (costs.rules().statfs_inodegc == StatfsInodegc::Flush).then(|| WorkQueue::new(m)),
             inactivation,
             unlinked: costs.rules().iunlink,

@@ -27,10 +27,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 crate::cost_table!(CheckpointCosts {
+    push: ["checkpoint.push"],
     build: ["checkpoint.build"],
     order: ["checkpoint.order"],
     write: ["checkpoint.write"],
     committed: ["checkpoint.committed"],
+    end: ["checkpoint.end"],
 });
 
 /// Bytes of a commit record.
@@ -92,7 +94,7 @@ impl Checkpoints {
             turn: Cell::new(1),
             turn_waiters: RefCell::default(),
             written: RefCell::default(),
-            iclogs: Iclogs::new(m, storage, iclogs, rules.log_flushes == LogFlushes::Each),
+            iclogs: Iclogs::new(m, storage, iclogs, costs)?,
         })
     }
 
@@ -136,19 +138,31 @@ impl Checkpoints {
         }
     }
 
-    /// `xfs_log_force_seq`: waits until a context is on disk, first for all pushes that are under way (`xlog_cil_push_now`), so who
-    /// forces meanwhile meets in the next context. Returns whether it was the caller who had the log buffer written (`log_flushed`).
+    /// `xfs_log_force_seq`: waits until a context is on disk. Returns whether it was the caller who had the log buffer written
+    /// (`log_flushed`).
     pub async fn force<M: Machine>(&self, m: &M, sequence: u32) -> bool {
-        self.pushes.wait(m).await;
-        if self.context.borrow().sequence == sequence {
-            self.stable.set(false);
-            self.push(m);
-        }
-        self.wait_for_turn(m, sequence + 1).await;
+        self.force_push(m, sequence).await;
         let number = self.written.borrow().iter().find(|(written, _)| *written == sequence).map(|(_, number)| *number);
         match number {
             Some(number) => self.iclogs.force(m, number, true).await,
             None => false,
+        }
+    }
+
+    /// `xlog_cil_force_seq`: waits for all pushes that are under way (`xlog_cil_push_now`), so who forces meanwhile meets in the next
+    /// context, which the first of them has pushed. As no worker has taken that one yet, he begins again, and so waits for its push, too.
+    async fn force_push<M: Machine>(&self, m: &M, sequence: u32) {
+        loop {
+            self.pushes.wait(m).await;
+            if self.turn.get() > sequence {
+                return;
+            }
+            if self.context.borrow().sequence == sequence {
+                self.stable.set(false);
+                self.push(m);
+            } else {
+                self.wait_for_turn(m, sequence + 1).await;
+            }
         }
     }
 

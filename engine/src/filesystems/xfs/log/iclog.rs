@@ -7,16 +7,21 @@
 
 use super::context::Context;
 use crate::devices::{BlockDevice, End, Request, Work};
-use crate::waist::LockId;
+use crate::filesystems::costs::Costs;
+use crate::kernel::xfs::LogFlushes;
 use crate::waist::Machine;
+use crate::waist::{Account, LockId, Time};
 use crate::workqueue::Workqueue;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+crate::cost_table!(IclogCosts { sync: ["iclog.sync"], kib: ["iclog.kib"] });
+
 /// Log buffers (`XLOG_MAX_ICLOGS`), and the sectors that are written.
 const ICLOGS: usize = 8;
 const SECTOR: u64 = 512;
+const KIB: Time = 1024;
 /// Bytes of a log buffer without `logbsize` (`XLOG_BIG_RECORD_BSIZE`), and those of a header, of which there is one for so many.
 const BIG_RECORD: u64 = 32 << 10;
 const HEADER: u64 = 512;
@@ -80,6 +85,7 @@ enum Awaited {
 /// All log buffers.
 pub struct Iclogs {
     storage: Rc<BlockDevice>,
+    costs: IclogCosts,
     /// How large each is.
     pub size: IclogSize,
     /// Every buffer is written with both flags.
@@ -96,17 +102,23 @@ pub struct Iclogs {
 
 impl Iclogs {
     /// All are free.
-    pub fn new<M: Machine>(m: &M, storage: Rc<BlockDevice>, size: IclogSize, always_ordered: bool) -> Self {
-        Self {
+    pub fn new<M: Machine>(
+        m: &M,
+        storage: Rc<BlockDevice>,
+        size: IclogSize,
+        costs: &Costs<'_>,
+    ) -> Result<Self, String> {
+        Ok(Self {
             storage,
+            costs: IclogCosts::new(costs)?,
             size,
-            always_ordered,
+            always_ordered: costs.rules().log_flushes == LogFlushes::Each,
             iclogs: RefCell::default(),
             first: Cell::new(0),
             waiters: RefCell::default(),
             committing: Cell::new(false),
             ended: Rc::new(Workqueue::new(m)),
-        }
+        })
     }
 
     /// Bytes of the checkpoints that are in buffers, commit records and all.
@@ -165,15 +177,16 @@ impl Iclogs {
         }
     }
 
-    /// `xlog_state_switch_iclogs`: the buffer is to be written, at once if nobody copies into it.
+    /// `xlog_state_switch_iclogs`: the buffer is to be written, at once if nobody copies into it (`xlog_sync`, with its checksum).
     pub async fn switch<M: Machine>(&self, m: &M, number: Number) {
         let request = self.with(number, |iclog| {
             iclog.switched = true;
             let bytes = (self.size.header() + iclog.used).next_multiple_of(SECTOR) as u32;
             let (preflush, fua) = (iclog.preflush || self.always_ordered, iclog.fua || self.always_ordered);
-            (iclog.writers == 0).then_some(Request::LogWrite { bytes, preflush, fua })
+            (iclog.writers == 0).then_some((bytes, Request::LogWrite { bytes, preflush, fua }))
         });
-        if let Some(request) = request {
+        if let Some((bytes, request)) = request {
+            m.run(Account::System, self.costs.sync + self.costs.kib * Time::from(bytes) / KIB).await;
             self.storage.submit(m, request, End::Queue(self.ended.clone(), (number, 0))).await;
         }
     }

@@ -7,7 +7,7 @@ use crate::filesystems::times::Timed;
 use crate::filesystems::vfs::SuperOperations;
 use crate::filesystems::{initial_files, Attribute, DirId, File, Io, LaidOut, NoSpace};
 use crate::waist::Machine;
-use crate::waist::{Side, Time};
+use crate::waist::{Access, Side, Time};
 use crate::writeback::Flushed;
 
 impl<M: Machine> SuperOperations<M> for Xfs {
@@ -79,12 +79,19 @@ impl<M: Machine> FileOperations<M> for Xfs {
     }
 
     /// `xfs_file_buffered_read`.
-    async fn read(&self, m: &M, file: &File, bytes: u32) {
+    async fn read(&self, m: &M, file: &File, place: (u64, u32)) {
         m.at("read");
         let inode = self.inodes.inode(file.inode);
         m.lock(inode.iolock, Side::Read).await;
-        read_write::read_cached(self, m, file, (0, bytes)).await;
+        read_write::read_cached(self, m, file, place).await;
         m.unlock(inode.iolock, Side::Read).await;
+    }
+
+    fn look_at_times(&self, m: &M, inode: Timed) {
+        let Timed::File(slot) = inode else { return };
+        if self.looks_beside_iolock {
+            m.touch_beside(self.inodes.inode(slot).iolock, Access::Read);
+        }
     }
 
     async fn update_atime(&self, m: &M, inode: Timed) {

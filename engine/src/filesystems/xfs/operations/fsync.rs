@@ -3,7 +3,7 @@
 //!
 //! Blocks for new pages are allocated, as unwritten, when the pages are written (`xfs_bmapi_convert_one_delalloc`); when the data are on
 //! the device, a worker of the CPU where the write ended makes them written (`xfs_end_io`, `xfs_iomap_write_unwritten`), and only then
-//! the pages are no longer under writeback.
+//! the pages are no longer under writeback. So it goes with each write that makes a file longer, as the inode has to be logged then.
 //!
 //! A file of 64 KiB and more is given blocks behind its end, twice as many as it has (`xfs_iomap_prealloc_size`), which the next
 //! pages lie in. They are not taken off the free space, nor given back when the file is closed.
@@ -43,22 +43,14 @@ cost_table!(pub(super) AllocateCosts {
 });
 
 cost_table!(FsyncCosts {
-    start: [
-        "wfsync.enter_fsync",
-        "wfsync.file_fsync",
-        "wfsync.lock_file_ilock_shared_2",
-        "wfsync.unlock_file_ilock_shared_2"
-    ],
-    submit: [
-        "wfsync.unlock_cntbt",
-        "wfsync.unlock_bnobt",
-        "wfsync.trans_free_2",
-        "wfsync.unlock_file_ilock_excl_3",
-        "wfsync.switch_out"
-    ],
+    start: ["wfsync.enter_fsync", "wfsync.file_fsync"],
+    look: ["wfsync.lock_file_ilock_shared_2", "wfsync.unlock_file_ilock_shared_2"],
+    allocated: ["wfsync.unlock_cntbt", "wfsync.unlock_bnobt", "wfsync.trans_free_2", "wfsync.unlock_file_ilock_excl_3"],
+    piece: ["wfsync.switch_out"],
     page: ["writeback_page"],
     convert: ["wfsync.convert"],
-    force: ["wfsync.log_force", "wfsync.log_force_2", "wfsync.switch_out_2"],
+    waited: ["wfsync.log_force"],
+    force: ["wfsync.log_force_2", "wfsync.switch_out_2"],
     exit: ["wfsync.switch_out_3", "wfsync.exit_fsync"],
     times_reserve: ["tmp_short.log_reserve_2", "tmp_short.trans_alloc_2", "tmp_short.lock_file_ilock_excl_3"],
     times_commit: ["tmp_short.trans_commit_2", "tmp_short.trans_free_2"],
@@ -174,8 +166,11 @@ impl Xfs {
         self.sb.calls.files.held(m, slot);
         let (c, inode) = (&self.sync.costs, self.inodes.inode(slot));
         m.run(Account::System, c.start).await;
-        inode.peek(m).await;
+        let writes = self.dirty_pages(slot) > 0;
         mapping::write_and_wait(self, m, slot).await;
+        if writes {
+            m.run(Account::System, c.waited).await;
+        }
         if !self.flush_log(m, inode).await {
             self.storage.io(m, Request::Flush).await;
         }
@@ -234,7 +229,7 @@ impl Xfs {
         self.sync.given.put(slot, Given { bytes, agno });
         self.log.committed(m, ticket).await;
         inode.iunlock(m).await;
-        m.run(Account::System, self.sync.costs.submit).await;
+        m.run(Account::System, self.sync.costs.allocated).await;
     }
 
     /// Locks the AGF of the first group from this one on whose AGF nobody has, else this one's (`xfs_alloc_vextent_iterate_ags`: the
@@ -276,9 +271,10 @@ impl Mapping for Xfs {
     /// The next piece that is to be written back; blocks for all pages without one are allocated with the first of them
     /// (`xfs_convert_blocks`).
     async fn take_piece<M: Machine>(&self, m: &M, slot: u32, most: u64, allocated: &mut bool) -> Option<Piece> {
-        let mut piece = self.sync.dirty.take_piece(slot, most)?;
+        let (c, piece) = (&self.sync.costs, self.sync.dirty.take_piece(slot, most)?);
         self.storage.writeback.note(slot, self.dirty_pages(slot));
-        m.run(Account::System, self.sync.costs.page * (piece.pages() - 1)).await;
+        m.run(Account::System, c.look + c.page * (piece.pages() - 1)).await;
+        self.inodes.inode(slot).peek(m).await; // xfs_map_blocks
         if piece.is_new {
             let before = self.sync.dirty.with_blocks(slot) - u64::from(piece.bytes);
             let size = self.sync.dirty.size(slot);
@@ -286,12 +282,13 @@ impl Mapping for Xfs {
             if !std::mem::replace(allocated, true) && size > given {
                 self.allocate(m, slot, with_blocks_behind(before, size)).await;
             }
-            piece.is_new = before + u64::from(piece.bytes) > before.next_multiple_of(u64::from(BLOCK));
         }
+        m.run(Account::System, c.piece).await;
         Some(piece)
     }
 
-    /// What lies in unwritten extents a worker makes written before it completes `done`.
+    /// What lies behind the end that the file has on disk goes by a worker before `done` is completed: it makes unwritten extents written,
+    /// and where the block is there already logs the new size (`xfs_setfilesize`), which takes as long here.
     async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) {
         let request = Request::Write { bytes: piece.bytes, at: piece.at };
         let end =

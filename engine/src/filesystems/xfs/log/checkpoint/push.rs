@@ -38,7 +38,7 @@ impl Xfs {
         let cil = &log.checkpoints;
         m.lock(cil.ctx_lock, Side::Write).await;
         let context = cil.switch(log);
-        m.run(Account::System, cil.costs.build * context.items.len() as Time).await;
+        m.run(Account::System, cil.costs.push + cil.costs.build * context.items.len() as Time).await;
         m.unlock(cil.ctx_lock, Side::Write).await;
         let throttled = std::mem::take(&mut *cil.throttled.borrow_mut());
         for committer in throttled {
@@ -87,6 +87,7 @@ impl Xfs {
         m.set_nice(HIGHPRI); // the workqueue xfs-log
         loop {
             let (number, _) = cil.iclogs.ended.next(&m, cpu).await;
+            m.run(Account::System, cil.costs.end).await;
             if !cil.iclogs.done(&m, number).await {
                 continue;
             }

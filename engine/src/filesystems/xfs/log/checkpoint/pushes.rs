@@ -6,8 +6,9 @@
 //! first (`__flush_workqueue`, 3.5 to 6.18). So they wait until he has a CPU. Who comes when all colours are in use shares one with others that come
 //! then.
 //!
-//! All of this happens under `wq->mutex`. Who comes, and the first when he goes on, gives each part of the queue (`struct pool_workqueue`) a
-//! colour, under the lock of its pool of workers (`flush_workqueue_prep_pwqs`). What workers and `queue_work` take that lock for is left out.
+//! All of this happens under `wq->mutex`. Who comes and has a colour gives each part of the queue (`struct pool_workqueue`) the next one, under the
+//! lock of its pool of workers (`flush_workqueue_prep_pwqs`). So does the first when he goes on, once for all who came without a colour,
+//! and he looks through the parts for what the next one waits for. What workers and `queue_work` take that lock for is left out.
 
 use crate::filesystems::costs::Costs;
 use crate::kernel::xfs::CilQueue;
@@ -54,15 +55,26 @@ impl Parts {
         })
     }
 
-    /// `flush_workqueue_prep_pwqs`.
-    async fn colour<M: Machine>(&self, m: &M) {
-        self.lines.iter().for_each(|line| m.touch(*line, Access::Write));
+    /// `flush_workqueue_prep_pwqs`: writes the colour of what comes, or reads what is in flight.
+    async fn go_over<M: Machine>(&self, m: &M, access: Access) {
+        self.lines.iter().for_each(|line| m.touch(*line, access));
         m.run(Account::System, self.time).await;
     }
 }
 
 /// A waiter: his colour, and what is completed for him.
 type Flusher = (u32, LockId);
+
+/// How a wait begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// There is nothing to wait for.
+    Over,
+    /// With a colour.
+    Coloured,
+    /// Until there is a colour.
+    Overflowed,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -83,11 +95,11 @@ impl State {
         self.under_way.iter().any(|&(_, other)| other == colour)
     }
 
-    /// Who comes waits for all that is under way. Returns whether there is anything.
-    fn begin_wait(&mut self, done: LockId) -> bool {
+    /// Who comes waits for all that is under way.
+    fn begin_wait(&mut self, done: LockId) -> Wait {
         if self.work_colour - self.flush_colour == self.colours - 1 {
             self.overflow.push(done);
-            return true;
+            return Wait::Overflowed;
         }
         let mine = self.work_colour;
         self.work_colour += 1;
@@ -97,9 +109,9 @@ impl State {
             self.first = Some((mine, done));
         } else {
             self.flush_colour = self.work_colour;
-            return false;
+            return Wait::Over;
         }
-        true
+        Wait::Coloured
     }
 
     /// An item has returned. Returns the first if he has waited for it.
@@ -110,9 +122,9 @@ impl State {
         (first == colour && !self.is_under_way(colour)).then_some(done)
     }
 
-    /// The first, who is told, goes on: whom he tells.
-    fn cascade(&mut self) -> Vec<LockId> {
-        let mut told = Vec::new();
+    /// The first, who is told, goes on: whom he tells, and how often he goes over the parts.
+    fn cascade(&mut self) -> (Vec<LockId>, Vec<Access>) {
+        let (mut told, mut goes_over) = (Vec::new(), Vec::new());
         self.first = None;
         loop {
             while self.queue.front().is_some_and(|&(colour, _)| colour == self.flush_colour) {
@@ -123,11 +135,13 @@ impl State {
                 let colour = self.work_colour;
                 self.work_colour += 1;
                 self.queue.extend(self.overflow.drain(..).map(|done| (colour, done)));
+                goes_over.push(Access::Write);
             }
-            let Some(next) = self.queue.pop_front() else { return told };
+            let Some(next) = self.queue.pop_front() else { return (told, goes_over) };
+            goes_over.push(Access::Read);
             if self.is_under_way(self.flush_colour) {
                 self.first = Some(next);
-                return told;
+                return (told, goes_over);
             }
             told.push(next.1);
         }
@@ -153,7 +167,7 @@ impl Pushes {
     pub async fn end<M: Machine>(&self, m: &M, sequence: u32) {
         let first = self.state.borrow_mut().end(sequence);
         let Some(first) = first else { return };
-        let told = if self.parts.is_none() { self.state.borrow_mut().cascade() } else { Vec::new() };
+        let told = if self.parts.is_none() { self.state.borrow_mut().cascade().0 } else { Vec::new() };
         for done in [first].into_iter().chain(told) {
             m.complete(done).await;
         }
@@ -175,21 +189,24 @@ impl Pushes {
 
     /// Returns whether there is anything to wait for.
     async fn begin_wait<M: Machine>(&self, m: &M, done: LockId) -> bool {
-        let Some(parts) = &self.parts else { return self.state.borrow_mut().begin_wait(done) };
+        let begin = || self.state.borrow_mut().begin_wait(done);
+        let Some(parts) = &self.parts else { return begin() != Wait::Over };
         m.lock(parts.mutex, Side::Write).await;
-        let waits = self.state.borrow_mut().begin_wait(done);
-        parts.colour(m).await;
+        let wait = begin();
+        if wait != Wait::Overflowed {
+            parts.go_over(m, Access::Write).await;
+        }
         m.unlock(parts.mutex, Side::Write).await;
-        waits
+        wait != Wait::Over
     }
 
     /// The first, who was told, tells the others.
     async fn go_on<M: Machine>(&self, m: &M, parts: &Parts) {
         m.lock(parts.mutex, Side::Write).await;
-        if !self.state.borrow().queue.is_empty() {
-            parts.colour(m).await;
+        let (told, goes_over) = self.state.borrow_mut().cascade();
+        for access in goes_over {
+            parts.go_over(m, access).await;
         }
-        let told = self.state.borrow_mut().cascade();
         for other in told {
             m.complete(other).await;
         }
@@ -199,7 +216,7 @@ impl Pushes {
 
 #[cfg(test)]
 mod tests {
-    use super::{State, COLOURS};
+    use super::{Access, State, Wait, COLOURS};
 
     fn queue(state: &mut State, sequence: u32) {
         let colour = state.work_colour;
@@ -209,29 +226,29 @@ mod tests {
     #[test]
     fn the_first_is_told_by_the_worker_and_tells_the_others() {
         let mut state = State { colours: COLOURS, ..State::default() };
-        assert!(!state.begin_wait(9)); // nothing is under way
+        assert_eq!(state.begin_wait(9), Wait::Over);
         queue(&mut state, 1);
-        assert!(state.begin_wait(10) && state.begin_wait(11));
+        assert_eq!([10, 11].map(|done| state.begin_wait(done)), [Wait::Coloured; 2]);
         queue(&mut state, 2);
-        assert!(state.begin_wait(12));
+        assert_eq!(state.begin_wait(12), Wait::Coloured);
         assert_eq!(state.end(1), Some(10));
-        assert!(state.begin_wait(13)); // the first is told, and has not run
-        assert_eq!(state.cascade(), vec![11]);
+        assert_eq!(state.begin_wait(13), Wait::Coloured); // the first is told, and has not run
+        assert_eq!(state.cascade().0, vec![11]);
         assert_eq!(state.end(2), Some(12));
-        assert_eq!(state.cascade(), vec![13]);
-        assert!(!state.begin_wait(14));
+        assert_eq!(state.cascade().0, vec![13]);
+        assert_eq!(state.begin_wait(14), Wait::Over);
     }
 
     #[test]
     fn nobody_is_told_before_what_he_waits_for_has_returned() {
         let mut state = State { colours: COLOURS, ..State::default() };
         queue(&mut state, 1);
-        assert!(state.begin_wait(10));
+        assert_eq!(state.begin_wait(10), Wait::Coloured);
         queue(&mut state, 2);
-        assert!(state.begin_wait(11));
+        assert_eq!(state.begin_wait(11), Wait::Coloured);
         assert_eq!(state.end(2), None);
         assert_eq!(state.end(1), Some(10));
-        assert_eq!(state.cascade(), vec![11]);
+        assert_eq!(state.cascade().0, vec![11]);
     }
 
     #[test]
@@ -239,10 +256,14 @@ mod tests {
         let mut state = State { colours: COLOURS, ..State::default() };
         queue(&mut state, 1);
         for done in 1..COLOURS + 2 {
-            assert!(state.begin_wait(done));
+            let full = done > COLOURS - 1;
+            assert_eq!(state.begin_wait(done), if full { Wait::Overflowed } else { Wait::Coloured });
         }
         assert_eq!(state.overflow, vec![COLOURS, COLOURS + 1]);
         assert_eq!(state.end(1), Some(1));
-        assert_eq!(state.cascade(), (2..COLOURS + 2).collect::<Vec<_>>());
+        let (told, goes_over) = state.cascade();
+        assert_eq!(told, (2..COLOURS + 2).collect::<Vec<_>>());
+        assert_eq!(goes_over.iter().filter(|access| **access == Access::Write).count(), 1);
+        // one colour for both
     }
 }
