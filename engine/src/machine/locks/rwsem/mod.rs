@@ -172,7 +172,10 @@ fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
             set_writer(&mut s, cx.id, lock);
             true
         }
-        _ => false,
+        _ => {
+            s.fetch_back(cx.id, lock);
+            false
+        }
     }
 }
 
