@@ -159,7 +159,7 @@ def test_readers_of_an_rwsem_do_share_one() -> None:
 
 @pytest.mark.parametrize("kind", ["mutex-3.0", "mutex", "rwsem-3.16", "rwsem"])
 def test_who_spins_on_the_owner_fetches_the_line_back_from_who_joins_the_queue(kind: str) -> None:
-    """Six transfers a hold: a vain attempt, the spinner's copy, the release, its copy, its attempt, the next one's copy."""
+    """Six transfers a hold: a vain attempt, the spinner's copy, the release, its copy and attempt, the next copy."""
     spec = lock_cycle(kind, 4, duration_ns=4e6, think_ns=5e2, hold_ns=2e4, costs=REAL | {"cpu_relax": 40})
     result = simulate(spec)
     assert the_lock(result).line_transfers > 5.9 * result.operations

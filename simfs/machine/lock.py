@@ -392,20 +392,22 @@ class Lock:
         """
         if not poller.on_cpu:
             return  # the host has taken its CPU
-        poller.look_at(self.refetch(poller, self._look_after(writer, poller, nth, of)))
-
-    def _look_after(self, writer: Task, poller: Task, nth: int, of: int) -> Time:
-        """When the `nth` `of` all pollers looks for the first time after `writer` has written."""
         written = max(self.machine.now + writer.segment.debt, writer.stores_until)  # stores are seen in order
         if self.machine.kernel.turns:
-            return self._next_turn(writer, poller, written)
-        return written + self.machine.next_look(nth, of)
+            at = self._next_turn(writer, poller, written)
+        else:
+            at = written + self.machine.next_look(nth, of)
+        poller.look_at(self.refetch(poller, at))
 
     def fetch_back(self, writer: Task) -> None:
-        """Who polls the line fetches it back from `writer`, who has written to it nothing that they look for."""
+        """Who polls the line fetches it back from `writer`, who has written to it nothing that they look for.
+
+        Where CPUs take turns there are no caches.
+        """
+        written = self.machine.now + writer.segment.debt
         for poller in self.pollers:
-            if poller.on_cpu:
-                self.refetch(poller, self._look_after(writer, poller, 0, 1))
+            if poller.on_cpu and not self.machine.kernel.turns:
+                self.refetch(poller, written)
 
     def _next_turn(self, writer: Task, poller: Task, written: Time) -> Time:
         """When `poller` looks where CPUs take turns, one after the other in each round, in the order of their numbers.

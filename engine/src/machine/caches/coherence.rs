@@ -31,28 +31,27 @@ impl State {
         if self.tasks[poller as usize].status != Status::Running {
             return; // the host has taken its CPU
         }
-        let at = self.look_after(writer, lock, poller, (nth, all));
+        let by = &self.tasks[writer as usize];
+        let written = (self.now + by.segment.debt).max(by.stores_until); // stores are seen in order
+        let at = match self.kernel.rules.turns {
+            true => self.next_turn(writer, lock, poller, written),
+            false => written + self.next_look(nth, all),
+        };
         let seen = self.refetch(at, lock, poller);
         self.spin_check(poller, seen);
     }
 
-    /// When the `nth` of `all` pollers looks for the first time after `writer` has written.
-    fn look_after(&mut self, writer: TaskId, lock: LockId, poller: TaskId, (nth, all): (usize, usize)) -> Time {
-        let by = &self.tasks[writer as usize];
-        let written = (self.now + by.segment.debt).max(by.stores_until); // stores are seen in order
-        match self.kernel.rules.turns {
-            true => self.next_turn(writer, lock, poller, written),
-            false => written + self.next_look(nth, all),
-        }
-    }
-
-    /// Who polls `lock` fetches its line back from `writer`, who has written to it nothing that they look for.
+    /// Who polls `lock` fetches its line back from `writer`, who has written to it nothing that they look for. Where CPUs take turns there
+    /// are no caches.
     pub(in crate::machine) fn fetch_back(&mut self, writer: TaskId, lock: LockId) {
+        if self.kernel.rules.turns {
+            return;
+        }
+        let written = self.now + self.tasks[writer as usize].segment.debt;
         let pollers = std::mem::take(&mut self.locks[lock as usize].pollers);
         for &poller in &pollers {
             if self.tasks[poller as usize].status == Status::Running {
-                let at = self.look_after(writer, lock, poller, (0, 1));
-                self.refetch(at, lock, poller);
+                self.refetch(written, lock, poller);
             }
         }
         self.locks[lock as usize].pollers = pollers;
