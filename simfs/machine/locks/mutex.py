@@ -34,7 +34,6 @@ class Mutex(SleepingLock):
         """`__mutex_trylock_fast`: only when no flag is set."""
         task.atomic(self.line)
         if self.holder is not None or self.waiters or self.handoff or self.pickup:
-            self.fetch_back(task)
             return False
         self.begin_hold(task)
         return True

@@ -34,10 +34,7 @@ class Mutex2616(SleepingLock):
         """`__mutex_fastpath_lock`: takes 1; it was free if nothing is missing."""
         task.atomic(self.line)
         self.count -= 1
-        if self.count < 0:
-            self.fetch_back(task)
-            return False
-        return self._become_owner(task)
+        return self.count >= 0 and self._become_owner(task)
 
     def try_lock(self, task: Task, side: Side = Side.WRITE) -> bool:
         """`mutex_trylock`, and a spinner's attempt: 1 becomes 0."""

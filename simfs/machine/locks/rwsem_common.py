@@ -113,7 +113,6 @@ class AnyRwsem(SleepingLock):
         """The one atomic attempt: nobody holds it against me and nobody waits."""
         task.atomic(self.line)
         if self.waiters or self.handoff or self.written or (side is Side.WRITE and self.shares):
-            self.fetch_back(task)
             return False
         if side is Side.READ:
             self.shares += 1

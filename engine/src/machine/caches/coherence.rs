@@ -43,18 +43,20 @@ impl State {
 
     /// Who polls `lock` fetches its line back from `writer`, who has written to it nothing that they look for. Where CPUs take turns there
     /// are no caches.
+    #[inline]
     pub(in crate::machine) fn fetch_back(&mut self, writer: TaskId, lock: LockId) {
-        if self.kernel.rules.turns {
+        let l = &self.locks[lock as usize];
+        if l.pollers.is_empty() || self.kernel.rules.turns {
             return;
         }
         let written = self.now + self.tasks[writer as usize].segment.debt;
-        let pollers = std::mem::take(&mut self.locks[lock as usize].pollers);
-        for &poller in &pollers {
-            if self.tasks[poller as usize].status == Status::Running {
-                self.refetch(written, lock, poller);
+        let line = &mut self.lock_lines[l.lies_in as usize];
+        for &poller in &l.pollers {
+            let poller = &self.tasks[poller as usize];
+            if poller.status == Status::Running {
+                line.refetch(&self.topology, poller.cpu, written);
             }
         }
-        self.locks[lock as usize].pollers = pollers;
     }
 
     /// CPUs take turns in the order of their numbers, one after the other in each round (`cpu_relax`). A hold that began in the turn in

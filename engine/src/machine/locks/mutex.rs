@@ -71,8 +71,6 @@ pub(super) fn lock_fast(cx: &Context, lock: LockId) -> bool {
     let plain = b.waiters.is_empty() && !b.handoff && b.pickup.is_none();
     if free && plain {
         s.begin_hold(lock, cx.id);
-    } else {
-        s.fetch_back(cx.id, lock);
     }
     free && plain
 }

@@ -90,8 +90,6 @@ fn lock_fast(cx: &Context, lock: LockId) -> bool {
     let taken = b.count >= 0;
     if taken {
         become_owner(&mut s, cx.id, lock);
-    } else {
-        s.fetch_back(cx.id, lock);
     }
     taken
 }

@@ -172,10 +172,7 @@ fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
             set_writer(&mut s, cx.id, lock);
             true
         }
-        _ => {
-            s.fetch_back(cx.id, lock);
-            false
-        }
+        _ => false,
     }
 }
 
