@@ -193,7 +193,9 @@ impl Ext4 {
     fn line_of(&self, d: &Directory, name: &[u8]) -> u32 {
         match d.leaves() {
             1 => d.entries.borrow().line_of(name),
-            leaves => (u64::from(half_md4(self.seed, name).wrapping_mul(leaves)) * u64::from(LEAF_LINES) >> 32) as u32,
+            leaves => {
+                ((u64::from(half_md4(self.seed, name).wrapping_mul(leaves)) * u64::from(LEAF_LINES)) >> 32) as u32
+            }
         }
     }
 
