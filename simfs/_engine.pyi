@@ -133,6 +133,10 @@ class _Machine(Protocol):
         """Take back a free lock for reuse."""
     def new_line(self, span: int, /) -> int:
         """Make `span` neighbouring cache lines that are used together."""
+    def new_contents(self) -> int:
+        """Make what a block of at most 256 cache lines holds."""
+    def touch_contents(self, task: int, contents: int, first: int, end: int, access: str, /) -> None:
+        """Go through these lines of it: those that other CPUs have changed since this one was there are fetched."""
     def new_block(self, first: int, lines: int, ago: int | None, /) -> int:
         """Make a block of a structure with these lines, used just now or so many bytes ago."""
     def use_block(self, task: int, block: int, count: int, /) -> None:

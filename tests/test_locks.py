@@ -157,6 +157,14 @@ def test_readers_of_an_rwsem_do_share_one() -> None:
     assert result.operations < 8 * 1e4 / 4
 
 
+@pytest.mark.parametrize("kind", ["mutex-3.0", "mutex", "rwsem-3.16", "rwsem"])
+def test_who_spins_on_the_owner_fetches_the_line_back_from_who_joins_the_queue(kind: str) -> None:
+    """Six transfers a hold: a vain attempt, the spinner's copy, the release, its copy and attempt, the next copy."""
+    spec = lock_cycle(kind, 4, duration_ns=4e6, think_ns=5e2, hold_ns=2e4, costs=REAL | {"cpu_relax": 40})
+    result = simulate(spec)
+    assert the_lock(result).line_transfers > 5.9 * result.operations
+
+
 @pytest.mark.slow
 def test_a_writer_of_a_percpu_rwsem_waits_a_grace_period_and_lets_the_readers_go_on() -> None:
     spec = lock_cycle("percpu-rwsem", 8, duration_ns=1e9, think_ns=1e3, hold_ns=1e3, readers=0.999, **RANDOM)

@@ -243,6 +243,13 @@ class TinyMachine:
     def use_code(self, task: int, count: int) -> None:
         self.calls["use_code"] += 1
 
+    def new_contents(self) -> int:
+        self.calls["new_contents"] += 1
+        return self.calls["new_contents"]
+
+    def touch_contents(self, task: int, contents: int, first: int, end: int, access: str) -> None:
+        self.calls["touch_contents"] += 1
+
     def new_block(self, first: int, lines: int, ago: int | None) -> int:
         self.calls["new_block"] += 1
         return self.calls["new_block"]

@@ -399,6 +399,16 @@ class Lock:
             at = written + self.machine.next_look(nth, of)
         poller.look_at(self.refetch(poller, at))
 
+    def fetch_back(self, writer: Task) -> None:
+        """Who polls the line fetches it back from `writer`, who has written to it nothing that they look for.
+
+        Where CPUs take turns there are no caches.
+        """
+        written = self.machine.now + writer.segment.debt
+        for poller in self.pollers:
+            if poller.on_cpu and not self.machine.kernel.turns:
+                self.refetch(poller, written)
+
     def _next_turn(self, writer: Task, poller: Task, written: Time) -> Time:
         """When `poller` looks where CPUs take turns, one after the other in each round, in the order of their numbers.
 

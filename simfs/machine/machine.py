@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from simfs._engine import Histogram, Stream
+from simfs.machine.caches.contents import Contents
 from simfs.machine.caches.line import Line
 from simfs.machine.caches.warmth import Warmth
 from simfs.machine.chains import ADD_UP, Chains
@@ -67,6 +68,7 @@ class Machine:
         self.locks: list[Lock] = []
         self._free_locks: dict[LockClass, list[Lock]] = {}
         self.lines: list[Line] = []
+        self.contents: list[Contents] = []
         self.devices: list[Device] = []
         self.requests = Numbers()
         self.classes: list[LockClass] = []

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from simfs._engine import Program
+from simfs.machine.caches.contents import Contents
 from simfs.machine.caches.line import Access, Home
 from simfs.machine.callbacks import Batch
 from simfs.machine.clock import What
@@ -77,6 +78,19 @@ class Waist:
         """Make neighbouring cache lines."""
         self.machine.new_line(span)
         return len(self.machine.lines) - 1
+
+    def new_contents(self) -> int:
+        """Make what a block of at most 256 cache lines holds."""
+        self.machine.contents.append(Contents())
+        return len(self.machine.contents) - 1
+
+    def touch_contents(self, task: int, contents: int, first: int, end: int, access: str) -> None:
+        """Go through these lines of it: those that other CPUs have changed since this one was there are fetched."""
+        t, lines = self._task(task), range(first, end)
+        took = self.machine.contents[contents].touch(
+            self.machine.topology, t.cpu.number, lines, Access(access)
+        )
+        t.segment.debt += took
 
     def new_block(self, first: int, lines: int, ago: int | None) -> int:
         """Make a block of a structure with these lines, just now, or last used so many bytes ago."""

@@ -106,6 +106,8 @@ pub struct Ext4 {
     directory_lines: u32,
     /// What a search for a name looks at.
     leaf: Looks,
+    /// Who deletes a name writes all of its record.
+    wipes_entries: bool,
     files: RefCell<Files>,
 }
 
@@ -166,6 +168,7 @@ impl Ext4 {
             orphans,
             walk: Walk::new(costs)?,
             directories: RefCell::default(),
+            wipes_entries: costs.rules().wipes_entries,
             leaf: Looks::at(lines("ext4_buffer.index")?, lines("ext4_leaf.search")?),
             directory_lines: lines("ext4_dir_inode.struct")? + lines("ext4_dir_block.data")?,
             files: RefCell::default(),

@@ -291,6 +291,8 @@ rules! {
     "ext4.shutdown_checks" => shutdown_checks: bool = true;
     /// Who gets a block to write looks for errors of the device beside `j_list_lock` (`jbd2_check_fs_dev_write_error`).
     "ext4.device_checks" => device_checks: bool = true;
+    /// Who removes a name of a directory of one block writes zeros over its record (`ext4_generic_delete_entry`).
+    "ext4.wipes_entries" => wipes_entries: bool = true;
     /// The superblock's buffer is locked while the list of orphans changes it, and the checksum written then.
     "ext4.locked_superblock" => locked_superblock: bool = true;
     /// A truncation within a block takes `j_list_lock` although the inode is on the transaction's list (`jbd2_journal_file_inode`).

@@ -1,5 +1,6 @@
 //! One task's handle to the native machine: the machine side of the waist. What lock algorithms are written in is in `primitives`.
 
+use super::caches::contents::Contents;
 use super::chains::Reason;
 use super::cpus::wheel;
 use super::device::Submitter;
@@ -12,8 +13,8 @@ use super::trace::Object;
 use crate::hdr::Tally;
 use crate::waist::time::Time;
 use crate::waist::{
-    Access, Account, CachedId, ClassId, CpuId, DeviceId, GracePeriod, Hardware, Io, LineId, LockId, Machine, Mode,
-    Placement, SeldomId, Side, SpawnKind, TaskId, Then,
+    Access, Account, CachedId, ClassId, ContentsId, CpuId, DeviceId, GracePeriod, Hardware, Io, LineId, LockId,
+    Machine, Mode, Placement, SeldomId, Side, SpawnKind, TaskId, Then,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{RefCell, RefMut};
@@ -133,6 +134,16 @@ impl Machine for Context {
         let mut s = self.state();
         s.lines.push(super::caches::line::Line::new(span));
         (s.lines.len() - 1) as LineId
+    }
+
+    fn new_contents(&self) -> ContentsId {
+        let mut s = self.state();
+        s.contents.push(Contents::default());
+        (s.contents.len() - 1) as ContentsId
+    }
+
+    fn touch_contents(&self, contents: ContentsId, lines: Range<u32>, access: Access) {
+        self.state().touch_contents(self.id, contents, lines, access);
     }
 
     fn new_block(&self, lines: Range<LineId>, ago: Option<u64>) -> CachedId {

@@ -1,6 +1,7 @@
 //! The whole state of a native machine, and the little things every part needs: the clock, the queue, the random
 //! streams, the counters.
 
+use super::caches::contents::Contents;
 use super::caches::line::Line;
 use super::caches::warmth::Warmth;
 use super::chains::Chains;
@@ -107,6 +108,8 @@ pub struct State {
     pub(super) lock_numbers: u32,
     pub(super) free_locks: BTreeMap<ClassId, Vec<LockId>>,
     pub(super) lines: Vec<Line>,
+    /// What blocks hold that CPUs change in turn.
+    pub(super) contents: Vec<Contents>,
     pub(super) devices: Devices,
     /// RCU, if callbacks are queued in this run.
     pub(super) rcu: Option<Rcu>,
@@ -185,6 +188,7 @@ impl State {
             lock_numbers: 0,
             free_locks: BTreeMap::new(),
             lines: Vec::new(),
+            contents: Vec::new(),
             devices: Devices::default(),
             rcu: None,
             stacks: None,

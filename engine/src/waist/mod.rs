@@ -93,6 +93,10 @@ pub trait Machine: Clone + 'static {
     /// Copies so many bytes of a block from end to end. They cost something if memory had them at the last [`Machine::use_block`];
     /// from the last-level cache they come as fast as they are copied.
     fn stream_block(&self, block: CachedId, bytes: u32);
+    /// What a block of at most 256 cache lines holds, which tasks go through under a lock.
+    fn new_contents(&self) -> ContentsId;
+    /// Goes through these lines of it, together: those that other CPUs have changed since this one was there are fetched.
+    fn touch_contents(&self, contents: ContentsId, lines: Range<u32>, access: Access);
     /// A new completion (wait until somebody says so).
     fn new_completion(&self) -> LockId;
     /// Gives back a completion for reuse; nobody may wait for it.

@@ -16,6 +16,8 @@ pub type ClassId = u16;
 pub type LineId = u32;
 /// The number of a block of a structure, as caches know it.
 pub type CachedId = u32;
+/// What a block holds, line by line.
+pub type ContentsId = u32;
 /// A device's number.
 pub type DeviceId = u32;
 

@@ -24,6 +24,7 @@ class Osq:
 
     def _join(self, task: Task) -> None:
         task.atomic(self.lock_.line)  # exchange of the tail, in the lock's line
+        self.lock_.fetch_back(task)
         self.queue.append(task)
 
     def lock(self, task: Task) -> Generator[simpy.Event, Any, bool]:

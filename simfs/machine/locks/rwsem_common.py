@@ -112,13 +112,11 @@ class AnyRwsem(SleepingLock):
     def try_fast(self, task: Task, side: Side) -> bool:
         """The one atomic attempt: nobody holds it against me and nobody waits."""
         task.atomic(self.line)
-        if self.waiters or self.handoff or self.written:
+        if self.waiters or self.handoff or self.written or (side is Side.WRITE and self.shares):
             return False
         if side is Side.READ:
             self.shares += 1
             self.set_reader_owned(task)
-        elif self.shares:
-            return False
         else:
             self.set_writer(task)
         return True

@@ -16,8 +16,8 @@ use pyo3::prelude::*;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use simfs_engine::random;
 use simfs_engine::waist::{
-    Access, Account, CachedId, ClassId, CpuId, DeviceId, GracePeriod, Hardware, Io, LineId, LockId, Machine, Mode,
-    Placement, Side, SpawnKind, TaskId, Then, Time,
+    Access, Account, CachedId, ClassId, ContentsId, CpuId, DeviceId, GracePeriod, Hardware, Io, LineId, LockId,
+    Machine, Mode, Placement, Side, SpawnKind, TaskId, Then, Time,
 };
 use simfs_programs::raise;
 use std::cell::Cell;
@@ -160,6 +160,14 @@ impl Machine for Foreign {
 
     fn new_line(&self, span: u32) -> LineId {
         self.ask("new_line", (span,))
+    }
+
+    fn new_contents(&self) -> ContentsId {
+        self.ask("new_contents", ())
+    }
+
+    fn touch_contents(&self, contents: ContentsId, lines: Range<u32>, access: Access) {
+        self.tell("touch_contents", (self.task, contents, lines.start, lines.end, word_of(access)));
     }
 
     fn new_block(&self, lines: Range<LineId>, ago: Option<u64>) -> CachedId {

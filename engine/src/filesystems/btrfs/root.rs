@@ -8,8 +8,9 @@ use super::tree::{BlockId, Tree, MAX_LEVEL};
 use crate::filesystems::cached::used_ago;
 use crate::filesystems::costs::Costs;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, CachedId, ClassId, LineId, LockId, Mode, Side, Time};
+use crate::waist::{Access, Account, CachedId, ClassId, ContentsId, LineId, LockId, Mode, Side, Time};
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::rc::Rc;
 
 crate::cost_table!(BlockCosts {
@@ -66,6 +67,8 @@ struct BlockBuffer {
     probes: [LineId; MOST_PROBES],
     /// All these lines and the rest of the block.
     memory: CachedId,
+    /// Its items.
+    contents: ContentsId,
 }
 
 /// Where a tree's blocks come from.
@@ -164,7 +167,7 @@ impl Root {
             let (lock, refs) = (m.new_lock(self.classes[level]), m.new_line(self.ref_lines));
             let (head, probes) = (m.new_line(self.head_lines), std::array::from_fn(|_| m.new_line(1)));
             let memory = m.new_block(refs..probes[MOST_PROBES - 1] + 1, self.used_ago(block));
-            BlockBuffer { lock, refs, head, probes, memory }
+            BlockBuffer { lock, refs, head, probes, memory, contents: m.new_contents() }
         })
     }
 
@@ -217,6 +220,12 @@ impl<M: Machine> Locked<'_, M> {
     fn go_through(&self, block: BlockId, bytes: u32) {
         self.m.fetch_block(self.root.known_buffer(block).memory, 0, bytes.div_ceil(LINE));
     }
+
+    /// Writes to these bytes of a block; what others have written there comes from their caches.
+    fn rewrite(&self, block: BlockId, bytes: Range<u32>) {
+        let lines = bytes.start / LINE..bytes.end.div_ceil(LINE);
+        self.m.touch_contents(self.root.known_buffer(block).contents, lines, Access::Write);
+    }
 }
 
 impl<M: Machine> TreeLocks for Locked<'_, M> {
@@ -261,10 +270,14 @@ impl<M: Machine> TreeLocks for Locked<'_, M> {
     async fn work(&self, work: Work) {
         match work {
             Work::Shift(leaf, items) => {
-                let bytes = items * self.root.tree.borrow().bytes_of_item(leaf);
-                self.go_through(leaf, bytes as u32);
+                let tree = self.root.tree.borrow();
+                self.go_through(leaf, (items * tree.bytes_of_item(leaf)) as u32);
+                tree.places_of_last(leaf, items + 1).into_iter().for_each(|bytes| self.rewrite(leaf, bytes));
             }
-            Work::Copy(block) => self.go_through(block, NODE_SIZE),
+            Work::Copy(block) => {
+                self.go_through(block, NODE_SIZE);
+                self.rewrite(block, 0..NODE_SIZE);
+            }
             _ => {}
         }
         let time = self.root.costs.of(work);

@@ -9,13 +9,16 @@ use super::Ext4;
 use crate::filesystems::cached::used_ago;
 use crate::filesystems::{DirId, ROOT};
 use crate::waist::Machine;
-use crate::waist::{CachedId, LineId, LockId};
+use crate::waist::{Access, CachedId, ContentsId, LineId, LockId};
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 
 /// Names that fit one 4 KiB block of a linear directory before it becomes an htree: a 12-byte name takes 20 bytes of entry.
 pub(super) const LINEAR_NAMES: u32 = 190;
 /// Names in a leaf of an htree: blocks that split in the middle and are filled at random are ln 2 full, of 204 entries of 20 bytes.
 const NAMES_PER_LEAF: u32 = 140;
+/// Cache lines of a leaf.
+pub(super) const LEAF_LINES: u32 = 64;
 /// The most links that a directory counts; with more it has one, and counts no more (`EXT4_LINK_MAX`, `ext4_inc_count`).
 const LINK_MAX: u32 = 65_000;
 
@@ -32,7 +35,7 @@ pub(super) struct Directory {
     /// `i_nlink`.
     links: Cell<u32>,
     /// Leaves that somebody has searched, and how many there were before the run.
-    leaves: RefCell<Vec<Option<CachedId>>>,
+    leaves: RefCell<Vec<Option<Leaf>>>,
     filled: Cell<u32>,
     /// Its number, and its first block; the root's are those of `mkfs`.
     pub(super) made: Option<Made>,
@@ -53,6 +56,13 @@ impl Directory {
 pub(super) struct Made {
     pub(super) inode: u32,
     pub(super) block: Extent,
+}
+
+/// A block of names.
+#[derive(Clone, Copy)]
+struct Leaf {
+    memory: CachedId,
+    names: ContentsId,
 }
 
 /// All directories, and the numbers of those that were removed.
@@ -155,13 +165,53 @@ impl Ext4 {
     /// `search_dirblock`, `add_dirent_to_buf`: goes through the leaf of a name.
     pub(super) fn search_leaf<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) {
         let d = &self.directories.borrow().all[dir as usize];
+        let Leaf { memory, names } = self.leaf(m, d, name);
+        self.leaf.of(m, memory);
+        m.touch_contents(names, 0..self.line_of(d, name) + 1, Access::Read);
+    }
+
+    /// `add_dirent_to_buf`.
+    pub(super) fn write_entry<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) {
+        let d = &self.directories.borrow().all[dir as usize];
+        let line = self.line_of(d, name);
+        self.dirty_leaf(m, d, name, line..line + 1);
+    }
+
+    /// `ext4_generic_delete_entry`, which wipes the whole record since 5.13.
+    pub(super) fn delete_entry<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) {
+        let d = &self.directories.borrow().all[dir as usize];
+        let line = self.line_of(d, name);
+        let wipes = self.wipes_entries && d.leaves() == 1;
+        let last = if wipes { d.entries.borrow().end_of(name) } else { line };
+        self.dirty_leaf(m, d, name, line..last + 1);
+    }
+
+    /// `ext4_handle_dirty_dirblock`: lines were written, and then the checksum of the whole block (`ext4_dirblock_csum_set`).
+    fn dirty_leaf<M: Machine>(&self, m: &M, d: &Directory, name: &[u8], written: Range<u32>) {
+        let names = self.leaf(m, d, name).names;
+        m.touch_contents(names, written, Access::Write);
+        m.touch_contents(names, 0..LEAF_LINES, Access::Read);
+        m.touch_contents(names, LEAF_LINES - 1..LEAF_LINES, Access::Write);
+    }
+
+    fn leaf<M: Machine>(&self, m: &M, d: &Directory, name: &[u8]) -> Leaf {
         let (leaf, filled) = (self.leaf_of(d, name), d.filled.get());
         let mut leaves = d.leaves.borrow_mut();
         if leaves.len() <= leaf as usize {
             leaves.resize(leaf as usize + 1, None);
         }
         let ago = (leaf < filled).then(|| used_ago(u64::from(leaf), u64::from(filled), self.leaf.bytes()));
-        self.leaf.of(m, *leaves[leaf as usize].get_or_insert_with(|| m.new_block(0..0, ago)));
+        *leaves[leaf as usize].get_or_insert_with(|| Leaf { memory: m.new_block(0..0, ago), names: m.new_contents() })
+    }
+
+    /// The line of its block that a name is in or comes into; in an htree any.
+    fn line_of(&self, d: &Directory, name: &[u8]) -> u32 {
+        match d.leaves() {
+            1 => d.entries.borrow().line_of(name),
+            leaves => {
+                ((u64::from(half_md4(self.seed, name).wrapping_mul(leaves)) * u64::from(LEAF_LINES)) >> 32) as u32
+            }
+        }
     }
 
     /// `ext4_find_entry`: `dx_probe` asks where the root and the leaf of a name are, and the leaf is searched.

@@ -1,6 +1,6 @@
 //! The entries of a directory of one block, which are gone through one after the other (`fs/ext4/namei.c` of 6.12).
 
-use super::directory::LINEAR_NAMES;
+use super::directory::{LEAF_LINES, LINEAR_NAMES};
 use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::DirId;
@@ -12,6 +12,9 @@ cost_table!(pub(super) EntryCosts {
     room: ["dirent.room"],
     delete: ["dirent.delete"],
 });
+
+/// A name of twelve bytes (`ext4_dir_rec_len`).
+const ENTRY_BYTES: u32 = 20;
 
 /// Names in the order of their places, and the holes that removed names have left.
 #[derive(Default)]
@@ -51,9 +54,29 @@ impl Entries {
         self.names_in(self.0.iter().position(Option::is_none))
     }
 
+    /// In which cache line of the block a name is, or would be.
+    pub fn line_of(&self, name: &[u8]) -> u32 {
+        let hole = || self.0.iter().position(Option::is_none);
+        line_at(self.place(name).or_else(hole).unwrap_or(self.0.len()))
+    }
+
+    /// The last line of its record, which goes on to the next name or to the end of the block.
+    pub fn end_of(&self, name: &[u8]) -> u32 {
+        let behind = self.place(name).and_then(|place| {
+            let next = self.0[place + 1..].iter().position(Option::is_some)?;
+            Some(line_at(place + 1 + next))
+        });
+        behind.unwrap_or(LEAF_LINES - 1)
+    }
+
     fn names_in(&self, end: Option<usize>) -> Time {
         self.0[..end.unwrap_or(self.0.len())].iter().flatten().count() as Time
     }
+}
+
+/// The cache line that the entry at a place begins in.
+fn line_at(place: usize) -> u32 {
+    (place as u32 * ENTRY_BYTES / 64).min(LEAF_LINES - 1)
 }
 
 fn key(name: &[u8]) -> u64 {

@@ -56,6 +56,7 @@ impl Ext4 {
     ) -> Vec<Block> {
         let rest = self.sb.inodes.enter(m, listed::directory(inode), Some(u64::from(inode)), add_entry).await;
         m.run(Account::System, rest).await;
+        self.write_entry(m, parent, name);
         self.enter_name(parent, name);
         self.inc_count(parent);
         let [bitmap, descriptors] = self.group_blocks(self.ialloc.group_of(inode));
@@ -70,6 +71,7 @@ impl Ext4 {
         let handle = self.journal.start(m, credits::UNLINK).await;
         m.run(Account::System, find).await;
         let orphan = self.add_orphan(m, inode, delete).await;
+        self.delete_entry(m, parent, name);
         self.leave_name(parent, name);
         self.dec_count(parent);
         m.run(Account::System, self.unlink.stop).await;

@@ -52,6 +52,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         self.info.next_generation(m).await;
         self.info.count_lookup(m);
         m.run(Account::System, rest).await;
+        self.write_entry(m, dir, name);
         self.enter_name(dir, name);
         m.run(Account::System, c.stop + c.tail).await;
         let changed = [self.name_blocks(dir, name), self.group_blocks(self.ialloc.group_of(number))].concat();
@@ -84,6 +85,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         let add_entry = self.add_entry_time(dir).saturating_sub(self.create.add_entry);
         m.run(Account::System, time + add_entry).await;
         let changed = self.name_blocks(dir, name);
+        self.write_entry(m, dir, name);
         self.enter_name(dir, name);
         self.stop(m, handle, file.inode, &changed).await;
         self.entered(file.inode, dir);
@@ -103,6 +105,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
             m.run(Account::System, delete.saturating_sub(orphan)).await;
             None
         };
+        self.delete_entry(m, dir, name);
         self.leave_name(dir, name);
         m.run(Account::System, self.unlink.stop).await;
         let [directory, leaf] = self.name_blocks(dir, name);
@@ -128,7 +131,9 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         let handle = self.journal.start(m, credits::RENAME).await;
         m.run(Account::System, time + self.rename_time(dir, &names)).await;
         let changed = [self.name_blocks(dir, names.from), self.name_blocks(names.into, names.to)].concat();
+        self.write_entry(m, names.into, names.to);
         self.enter_name(names.into, names.to);
+        self.delete_entry(m, dir, names.from);
         self.leave_name(dir, names.from);
         self.stop(m, handle, file.inode, &changed).await;
         self.entered(file.inode, names.into);

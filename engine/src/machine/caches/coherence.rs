@@ -41,6 +41,24 @@ impl State {
         self.spin_check(poller, seen);
     }
 
+    /// Who polls `lock` fetches its line back from `writer`, who has written to it nothing that they look for. Where CPUs take turns there
+    /// are no caches.
+    #[inline]
+    pub(in crate::machine) fn fetch_back(&mut self, writer: TaskId, lock: LockId) {
+        let l = &self.locks[lock as usize];
+        if l.pollers.is_empty() || self.kernel.rules.turns {
+            return;
+        }
+        let written = self.now + self.tasks[writer as usize].segment.debt;
+        let line = &mut self.lock_lines[l.lies_in as usize];
+        for &poller in &l.pollers {
+            let poller = &self.tasks[poller as usize];
+            if poller.status == Status::Running {
+                line.refetch(&self.topology, poller.cpu, written);
+            }
+        }
+    }
+
     /// CPUs take turns in the order of their numbers, one after the other in each round (`cpu_relax`). A hold that began in the turn in
     /// which it ends was met by nobody. After another, who has had its turn before the writer's looks in the next round.
     fn next_turn(&self, writer: TaskId, lock: LockId, poller: TaskId, written: Time) -> Time {

@@ -65,6 +65,7 @@ pub(in crate::machine) async fn lock_uncancellable(cx: &Context, lock: LockId, o
 fn join(cx: &Context, lock: LockId, osq: Find) {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Atomic); // exchange of the tail, in the lock's line
+    s.fetch_back(cx.id, lock);
     osq(&mut s, lock).0.push_back(cx.id);
 }
 

@@ -20,7 +20,8 @@ pub mod path;
 mod pointers;
 pub mod search;
 
-use key::{Item, Key, LEAF_DATA};
+use key::{Item, Key, HEADER, ITEM_HEAD, LEAF_DATA, NODE_SIZE};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The number of a tree block in memory. Copy-on-write moves a block on disk; its number stays.
@@ -159,6 +160,16 @@ impl Tree {
     /// Bytes that a leaf's items take on average, heads included.
     pub fn bytes_of_item(&self, leaf: BlockId) -> usize {
         (LEAF_DATA - self.free_space(leaf)) as usize / self.len(leaf).max(1)
+    }
+
+    /// Where a leaf has its last so many items: heads from the front of the block on, data from its end down.
+    pub fn places_of_last(&self, leaf: BlockId, items: usize) -> [Range<u32>; 2] {
+        let len = self.len(leaf);
+        let (all, items) = (len as u32, items.min(len) as u32);
+        let heads = HEADER + (all - items) * ITEM_HEAD..HEADER + all * ITEM_HEAD;
+        let data = LEAF_DATA - self.free_space(leaf) - all * ITEM_HEAD;
+        let moved = (u64::from(data) * u64::from(items) / u64::from(all.max(1))) as u32; // as if all were of one size
+        [heads, NODE_SIZE - data..NODE_SIZE - data + moved]
     }
 
     /// The lowest key of a block.
