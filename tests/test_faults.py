@@ -136,7 +136,7 @@ def a_hand_off_that_was_asked_for_is_not_made(self: Mutex, task: Task, side: obj
 RELEASE_MUTEX: Callable[..., Any] = Mutex.release
 
 
-@fault(Mutex, "_may_spin", "mutex", TRACE, STALL, tasks=12)
+@fault(Mutex, "_may_spin", "mutex", TRACE, STALL, tasks=16)
 def who_spins_does_not_see_that_the_owner_sleeps(self: Mutex, task: Task) -> bool:
     return not task.need_resched
 

@@ -36,7 +36,7 @@ def half_readers(kind: str, tasks: int, seed: int) -> Spec:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("kind", ["rwsem-3.16", "rwsem-4.8", "rwsem-5.3", "rwsem-5.11"])
+@pytest.mark.parametrize("kind", ["rwsem-3.16", "rwsem-4.8", "rwsem-5.3", "rwsem-5.4", "rwsem-5.11"])
 def test_a_writer_that_spins_sees_that_readers_have_taken_the_rwsem(kind: str, seed: int) -> None:
     """It used to spin on while ever more readers came: with most seeds no writer but the first had the rwsem of 4.8."""
     text = _engine.run(json.dumps(half_readers(kind, 80, seed)), reads_or_writes, one_lock)

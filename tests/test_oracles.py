@@ -33,7 +33,7 @@ from simfs.results.statistics import Estimate, interval
 EXCLUSIVE = (
     *("tas", "ticket", "mcs", "qspinlock", "cna", "rwlock-2.6", "qrwlock", "semaphore"),
     *("mutex-2.6.16", "mutex-2.6.30", "mutex-3.0", "mutex-3.10", "mutex"),
-    *("rwsem-2.6", "rwsem-3.10", "rwsem-3.16", "rwsem-4.8", "rwsem-5.3", "rwsem"),
+    *("rwsem-2.6", "rwsem-3.10", "rwsem-3.16", "rwsem-4.8", "rwsem-5.3", "rwsem-5.4", "rwsem"),
     *("btrfs-tree-2", "btrfs-tree-3-biased", "btrfs-tree-3"),
 )
 Z, S = 1000.0, 50.0

@@ -16,7 +16,7 @@ REAL = {"context_switch": 1500, "wakeup": 1000, "ipi_deliver": 700, "line_llc": 
 RANDOM: Spec = {"think_distribution": "exponential", "hold_distribution": "exponential"}
 IN_ORDER = ("rwsem-2.6", "rwsem-3.10")
 WITHOUT_HANDOFF = ("rwsem-3.16", "rwsem-4.8")
-PHASES = ("rwsem-5.3", "rwsem-5.11")
+PHASES = ("rwsem-5.3", "rwsem-5.4", "rwsem-5.11")
 
 
 def spinning_writers(kind: str, tasks: int = 8, patience: float = 4e6) -> Spec:
@@ -89,6 +89,20 @@ def test_kernel_threads_put_spinners_to_sleep_and_without_a_hand_off_most_of_the
     assert busy["rwsem-4.8"] < 4.5 < busy["rwsem-5.11"]
 
 
+def test_in_5_3_a_hand_off_sends_all_who_spin_to_sleep() -> None:
+    """Kernel threads put one writer to sleep; when it asks for the lock, it is all others' turn."""
+    threads = {
+        "tick_ns": 1e6,
+        "constants": {**CONSTANTS, "rwsem_handoff_wait": 1e6},
+        "kernel_threads": {"bound_interval_ns": 5e6, "unbound_interval_ns": 5e6, "run_ns": 5e4},
+    }
+    times: Spec = {"think_ns": 200, "hold_distribution": "lognormal", "hold_cv": 0.1}
+    slept = {
+        kind: the_lock(simulate(writers(kind, threads, **times))).slept for kind in ("rwsem-5.3", "rwsem-5.4")
+    }
+    assert slept["rwsem-5.3"] > 2 * slept["rwsem-5.4"] > 0
+
+
 def test_the_wait_lock_lies_in_the_line_of_its_lock() -> None:
     locks = {lock.name: lock for lock in simulate(spinning_writers("rwsem-5.11")).locks}
     assert locks["lock.wait_lock"].acquired > 0
@@ -150,7 +164,7 @@ def test_readers_that_spin_go_in_more_and_smaller_groups_than_readers_that_queue
         )
         for kind in PHASES
     }
-    spinning, queueing = groups["rwsem-5.3"], groups["rwsem-5.11"]
+    spinning, queueing = groups["rwsem-5.4"], groups["rwsem-5.11"]
     assert len(spinning) > len(queueing)
     assert sum(spinning) / len(spinning) < sum(queueing) / len(queueing)
 
@@ -175,7 +189,7 @@ def test_short_sections_gain_by_spinning_readers() -> None:
         )
         for kind in PHASES
     }
-    assert rates["rwsem-5.3"] > 1.2 * rates["rwsem-5.11"]
+    assert rates["rwsem-5.4"] > 1.2 * rates["rwsem-5.11"]
 
 
 def test_time_held_shared_is_that_of_all_readers_together() -> None:

@@ -79,7 +79,7 @@ def busy(kind: str, base: float, readers: float) -> Spec:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["rwsem-5.3", "rwsem-5.11"])
+@pytest.mark.parametrize("kind", ["rwsem-5.3", "rwsem-5.4", "rwsem-5.11"])
 @pytest.mark.parametrize("base", [1e3, 3e3, 1e4])
 @pytest.mark.parametrize("readers", [0.5, 0.8])
 def test_both_machines_agree_on_who_spins_on_readers(kind: str, base: float, readers: float) -> None:
@@ -123,7 +123,7 @@ def test_who_writes_to_the_lock_does_not_keep_the_next_from_its_wait_lock_for_ev
     assert max(waits) < 250e6  # picoseconds; 79 may be before it, each for some 2.6 us; the run lasts 300 us
 
 
-@pytest.mark.parametrize("kind", ["rwsem-4.8", "rwsem-5.3", "rwsem-5.11"])
+@pytest.mark.parametrize("kind", ["rwsem-4.8", "rwsem-5.3", "rwsem-5.4", "rwsem-5.11"])
 def test_readers_are_granted_before_the_lines_of_all_of_them_are_fetched(kind: str) -> None:
     """One line of the first of many: the lock is theirs soon after the wait lock was taken."""
     spec = lock_cycle(

@@ -18,7 +18,7 @@ Eras = dict[tuple[int, ...], str]
 MUTEXES: Eras = {(3, 0): "mutex-3.0", (3, 10): "mutex-3.10", (4, 10): "mutex-4.10"}
 RWSEMS: Eras = {
     (3, 0): "rwsem-2.6", (3, 9): "rwsem-3.10", (3, 16): "rwsem-3.16", (4, 8): "rwsem-4.8", (5, 3): "rwsem-5.3",
-    (5, 11): "rwsem-5.11",
+    (5, 4): "rwsem-5.4", (5, 11): "rwsem-5.11",
 }  # fmt: skip
 RWLOCKS: Eras = {(3, 0): "rwlock-2.6", (3, 16): "qrwlock-3.16", (4, 3): "qrwlock"}
 SPINLOCKS: Eras = {(3, 0): "ticket", (4, 2): "qspinlock"}
@@ -150,8 +150,8 @@ def kernel_of(tmp_path: Path, text: str) -> dict[str, Any]:
 
 def test_another_lock_changes_that_lock_and_nothing_else(tmp_path: Path) -> None:
     plain = kernel_of(tmp_path, "kernel: linux-5.9")
-    other = kernel_of(tmp_path, "kernel: linux-5.9\nlocks: {btrfs.tree: rwsem-5.3}")
-    assert other == plain | {"locks": plain["locks"] | {"btrfs.tree": "rwsem-5.3"}}
+    other = kernel_of(tmp_path, "kernel: linux-5.9\nlocks: {btrfs.tree: rwsem-5.4}")
+    assert other == plain | {"locks": plain["locks"] | {"btrfs.tree": "rwsem-5.4"}}
     assert plain["rules"]["btrfs.early_unlock"] is False
     assert plain["rules"]["btrfs.delays_new_inodes"] is True
 

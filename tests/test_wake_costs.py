@@ -22,7 +22,7 @@ def events(kind: str) -> list[Any]:
     return list(_engine.trace(json.dumps(spec))[1])
 
 
-@pytest.mark.parametrize("kind", ["mutex", "rwsem-4.8", "rwsem-5.3", "rwsem-5.11"])
+@pytest.mark.parametrize("kind", ["mutex", "rwsem-4.8", "rwsem-5.3", "rwsem-5.4", "rwsem-5.11"])
 def test_a_waker_fetches_the_waiter_while_it_has_the_wait_lock(kind: str) -> None:
     """Three lines (`wake_q_add`): the entry in the queue, the task's count of references, its `wake_q`."""
     since: dict[int, int] = {}
@@ -37,7 +37,9 @@ def test_a_waker_fetches_the_waiter_while_it_has_the_wait_lock(kind: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["rwsem-2.6", "rwsem-3.16", "rwsem-4.8", "rwsem-5.3", "rwsem-5.11"])
+@pytest.mark.parametrize(
+    "kind", ["rwsem-2.6", "rwsem-3.16", "rwsem-4.8", "rwsem-5.3", "rwsem-5.4", "rwsem-5.11"]
+)
 def test_both_machines_fetch_the_lines_of_as_many_readers_as_the_era_wakes(kind: str) -> None:
     """Before 5.3 a release wakes all readers up to a writer; the batch is a limit since then."""
     constants = {**CONSTANTS, "rwsem_reader_batch_max": 2}

@@ -136,8 +136,8 @@ XFS = [
     Fault(
         "xfs read: takes no lock",
         X + "operations/file.rs",
-        "        m.lock(inode.iolock, Side::Read).await;\n        read_write::read_cached(self, m, file, (0, bytes)).await;\n        m.unlock(inode.iolock, Side::Read).await;",
-        "        if !FAULT { m.lock(inode.iolock, Side::Read).await; }\n        read_write::read_cached(self, m, file, (0, bytes)).await;\n        if !FAULT { m.unlock(inode.iolock, Side::Read).await; }",
+        "        m.lock(inode.iolock, Side::Read).await;\n        read_write::read_cached(self, m, file, place).await;\n        m.unlock(inode.iolock, Side::Read).await;",
+        "        if !FAULT { m.lock(inode.iolock, Side::Read).await; }\n        read_write::read_cached(self, m, file, place).await;\n        if !FAULT { m.unlock(inode.iolock, Side::Read).await; }",
     ),
 ]
 

@@ -302,7 +302,7 @@ rules! {
     /// A buffered write that makes a file longer has its inode dirty in a handle (`ext4_da_write_end`, `mark_inode_dirty`).
     "ext4.append_dirties" => append_dirties: bool = false;
     /// A buffered write gets large folios (`mapping_set_large_folios`).
-    "ext4.large_folios" => ext4_large_folios: bool = true;
+    "ext4.large_folios" => ext4_large_folios: bool = false;
     /// Who finds that another took the inode that he chose looks for the next under the group's lock (`__ext4_new_inode`).
     "ext4.locked_inode_search" => locked_inode_search: bool = true;
     /// The generation of a new inode is counted under `s_next_gen_lock`.

@@ -148,7 +148,12 @@ POLICIES: dict[str, Policy] = {
         "4.8 to 5.2", "writers", "the OSQ's head, a writer, on one writer after the other", _RUN, "hint", "never"
     ),
     "rwsem-5.3": _rwsem(
-        "5.3 to 5.10", "all unless handed over", "the OSQ's head on a writer; a writer on readers for 10 to 25 us",
+        "5.3", "all unless handed over",
+        "the OSQ's head on a writer, until a hand-off is marked; a writer on readers for 10 to 25 us",
+        _ALL, "hint, then grant", "after 4 ms",
+    ),
+    "rwsem-5.4": _rwsem(
+        "5.4 to 5.10", "all unless handed over", "the OSQ's head on a writer; a writer on readers for 10 to 25 us",
         _ALL, "hint, then grant", "after 4 ms",
     ),
     "rwsem-5.11": _rwsem(

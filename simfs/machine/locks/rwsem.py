@@ -20,6 +20,8 @@ class Rwsem(AnyRwsem):
 
     only_first_asks: ClassVar[bool] = False
     """Only the first waiter may ask for a hand-off."""
+    sleeps_at_handoff: ClassVar[bool] = False
+    """A marked hand-off sends all who spin on a writer to sleep, and the marked writer does not spin."""
 
     def wait(self, task: Task, side: Side) -> Waiting:
         """The slow path of either side."""
@@ -100,7 +102,8 @@ class Rwsem(AnyRwsem):
         slept = False
         while not self._try_as_queued_writer(me):
             self.wait_lock.unlock(task)
-            if not (me.handoff and (yield from self.spin_for_handoff(task))):
+            spins = me.handoff and not self.sleeps_at_handoff
+            if not (spins and (yield from self.spin_for_handoff(task))):
                 yield from self.sleep_until_hope(me)
                 slept = True
             task.segment.debt += self.code.attempt
@@ -126,7 +129,7 @@ class Rwsem(AnyRwsem):
         if self.locked:
             may_ask = first is me or not self.only_first_asks
             if may_ask and not self.handoff and self.impatient(me):
-                self.handoff = first.handoff = True
+                self.ask_for_handoff(me.task)
             return False
         self.handoff = False
         me.task.atomic(self.line)
@@ -170,14 +173,20 @@ class Rwsem(AnyRwsem):
             self.handoff = False
         return super()._grant_readers(waker, first)
 
-    def stolen_from(self, first: Waiter) -> None:
+    def stolen_from(self, waker: Task, first: Waiter) -> None:
         """The reader asks for a hand-off once it has waited long enough."""
         if self.impatient(first) and not self.handoff:
-            self.handoff = first.handoff = True
+            self.ask_for_handoff(waker)
+
+    def ask_for_handoff(self, task: Task) -> None:
+        """The first waiter is the next to have the lock: `task` says so in the count."""
+        self.handoff = self.waiters[0].handoff = True
+        if self.sleeps_at_handoff:
+            self.tell_pollers(task)
 
 
-class Rwsem53(Rwsem):
-    """5.3 to 5.10: readers spin too, on a running writer, in the writers' OSQ, and steal while they spin.
+class Rwsem54(Rwsem):
+    """5.4 to 5.10: readers spin too, on a running writer, in the writers' OSQ, and steal while they spin.
 
     A writer that has spun on readers in vain marks them for both sides. A writer that had to sleep after such a mark
     keeps readers from spinning on it, and readers that came under it keep the mark when they are granted.
@@ -266,3 +275,13 @@ class Rwsem53(Rwsem):
         if first and woken and first.side is Side.READ:
             self.last_reader, self.no_reader_spin = first.task, first.no_reader_spin
         return woken
+
+
+class Rwsem53(Rwsem54):
+    """5.3: nobody spins on a writer while a hand-off is marked (until 91d2a812dfb9)."""
+
+    sleeps_at_handoff = True
+
+    def stops_spinning(self) -> bool:
+        """The lock that a writer has is going to somebody else (`rwsem_spin_on_owner`)."""
+        return self.handoff and self.writer is not None

@@ -250,7 +250,7 @@ class AnyRwsem(SleepingLock):
 
     def _grant_readers(self, waker: Task, first: Waiter) -> list[Task]:
         if self.written:
-            self.stolen_from(first)
+            self.stolen_from(waker, first)
             return []
         readers = self.phase()
         self.waiters = [w for w in self.waiters if w not in readers]
@@ -266,7 +266,7 @@ class AnyRwsem(SleepingLock):
         """The readers that go together; one is first."""
         raise NotImplementedError
 
-    def stolen_from(self, first: Waiter) -> None:
+    def stolen_from(self, waker: Task, first: Waiter) -> None:
         """A writer took the lock before the reader that was first could be granted it."""
 
     def unlock_and_wake(self, waker: Task, woken: list[Task], *, fetched: bool = False) -> None:
@@ -336,7 +336,7 @@ class AnyRwsem(SleepingLock):
             if self.take_unqueued(task, side):
                 yield from self.settle_owner(task, side)
                 return True
-            if task.need_resched or not self.spinnable(side):
+            if task.need_resched or not self.spinnable(side) or self.stops_spinning():
                 return False
             another = watched is not None and self.writer not in (None, watched)
             if self.stops_at_other_owner and another:
@@ -351,6 +351,10 @@ class AnyRwsem(SleepingLock):
                 return False
             deadline = patience.on_readers(self.machine.now, self._reader_spin()) if bounded else None
             yield from self.poll(task, self.writer, deadline=deadline)
+
+    def stops_spinning(self) -> bool:
+        """Who spins goes to sleep, whoever has the lock."""
+        return False
 
     def _reader_spin(self) -> Time:
         """`rwsem_rspin_threshold`: how long a writer spins on these readers."""

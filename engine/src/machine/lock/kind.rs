@@ -200,6 +200,7 @@ lock_kinds! {
         "rwsem-3.16": rwsem::Era::V3_16,
         "rwsem-4.8": rwsem::Era::V4_8,
         "rwsem-5.3": rwsem::Era::V5_3,
+        "rwsem-5.4": rwsem::Era::V5_4,
         "rwsem-5.11": rwsem::Era::V5_11,
         "rwsem": rwsem::Era::V5_11,
     }

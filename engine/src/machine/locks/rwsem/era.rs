@@ -1,15 +1,16 @@
 //! What changed in `rw_semaphore` over the years, at named points.
 //!
-//! | behaviour | to 3.8 | 3.10 | 3.16 | 4.8 | 5.3 | 5.11 |
-//! |---|---|---|---|---|---|---|
-//! | a writer spins on a writer | no | no | yes, on one | yes | yes | yes |
-//! | a writer spins on readers | no | no | by chance | no | 10 to 25 us | 10 to 25 us |
-//! | a reader spins | no | no | no | no | on writers, in the writers' OSQ | no |
-//! | a reader steals | no | no | no | no | while spinning | once, on entry, unless crowded |
-//! | a writer steals | no | yes | yes | yes | unless a hand-off is marked | the same |
-//! | a writer's wake-up | grant | hint | hint | hint, or left to a spinner | hint | hint |
-//! | readers granted at once | the run at the head | the same | the same | the same | all, up to 256 | the same |
-//! | hand-off | (always) | never | never | never | the first, after 4 ms | anybody after 4 ms, for the first |
+//! | behaviour | to 3.8 | 3.10 | 3.16 | 4.8 | 5.3 | 5.4 | 5.11 |
+//! |---|---|---|---|---|---|---|---|
+//! | a writer spins on a writer | no | no | yes, on one | yes | until a hand-off is marked | yes | yes |
+//! | a writer spins on readers | no | no | by chance | no | 10 to 25 us | 10 to 25 us | 10 to 25 us |
+//! | a reader spins | no | no | no | no | on writers, in the writers' OSQ | the same | no |
+//! | a reader steals | no | no | no | no | while spinning | the same | once, on entry, unless crowded |
+//! | a writer steals | no | yes | yes | yes | unless a hand-off is marked | the same | the same |
+//! | a writer's wake-up | grant | hint | hint | hint, or left to a spinner | hint | hint | hint |
+//! | readers granted at once | the run at the head | the same | the same | the same | all, up to 256 | the same | the same |
+//! | hand-off | (always) | never | never | never | the first, after 4 ms | the same | anybody after 4 ms, for the first |
+//! | who has marked a hand-off | | | | | sleeps | spins on a writer | spins on a writer |
 
 use crate::waist::Side;
 
@@ -22,6 +23,7 @@ pub enum Era {
     V3_16,
     V4_8,
     V5_3,
+    V5_4,
     V5_11,
 }
 
@@ -43,7 +45,7 @@ impl Era {
 
     /// Readers spin on a running writer.
     pub(super) fn readers_spin(self) -> bool {
-        self == Self::V5_3
+        matches!(self, Self::V5_3 | Self::V5_4)
     }
 
     /// Readers steal on entry.
@@ -76,11 +78,16 @@ impl Era {
 
     /// A woken writer looks at the count, and takes the wait lock only if that is free or to ask for a hand-off.
     pub(super) fn looks_before_wait_lock(self) -> bool {
-        self <= Self::V5_3
+        self <= Self::V5_4
     }
 
     /// Only the first waiter may ask for a hand-off.
     pub(super) fn only_first_asks(self) -> bool {
+        matches!(self, Self::V5_3 | Self::V5_4)
+    }
+
+    /// A marked hand-off sends all who spin on a writer to sleep, and the marked writer does not spin (until 91d2a812dfb9).
+    pub(super) fn sleeps_at_handoff(self) -> bool {
         self == Self::V5_3
     }
 }

@@ -1,4 +1,4 @@
-//! `struct rw_semaphore` (`lib/rwsem.c`, `kernel/locking/rwsem*.c`), in five eras: see [`era`].
+//! `struct rw_semaphore` (`lib/rwsem.c`, `kernel/locking/rwsem*.c`), in seven eras: see [`era`].
 //!
 //! Queued readers are always **granted** the lock; a queued writer is granted it to Linux 3.8 and gets a **hint** since.
 //! `reader` and `writer` are the slow paths, `spin` is optimistic spinning, `wake` says whom a release wakes.
@@ -137,12 +137,6 @@ impl Rwsem {
         self.slow.waiters.front().is_some_and(|first| first.task == task)
     }
 
-    /// The first waiter is the next to have the lock.
-    fn ask_for_handoff(&mut self) {
-        self.handoff = true;
-        self.slow.waiters[0].handoff = true;
-    }
-
     fn clear_nonspinnable(&mut self) {
         self.owner.no_writer_spin = false;
     }
@@ -241,7 +235,7 @@ fn note_reader(s: &mut State, task: TaskId, lock: LockId) -> bool {
     let written = match b.era {
         Era::V2_6 | Era::V3_10 | Era::V3_16 => false,
         Era::V4_8 => !std::mem::replace(&mut b.owner, Owner { readers: true, ..Owner::default() }).readers,
-        Era::V5_3 => {
+        Era::V5_3 | Era::V5_4 => {
             b.owner = Owner { task: Some(task), readers: true, no_reader_spin, no_writer_spin: false };
             true
         }
@@ -253,6 +247,16 @@ fn note_reader(s: &mut State, task: TaskId, lock: LockId) -> bool {
     };
     s.begin_shared(lock, task);
     written
+}
+
+/// The first waiter is the next to have the lock: `me` says so in the count.
+fn ask_for_handoff(s: &mut State, me: TaskId, lock: LockId) {
+    let b = body(s, lock);
+    b.handoff = true;
+    b.slow.waiters[0].handoff = true;
+    if b.era.sleeps_at_handoff() {
+        s.show_pollers(me, lock);
+    }
 }
 
 /// `up_read`, `up_write`, but for those to be woken. Returns whether there are any.

@@ -55,6 +55,11 @@ fn spinnable(s: &mut State, lock: LockId, side: Side) -> bool {
     !marked && owner.writer().is_none_or(|writer| s.on_cpu(writer))
 }
 
+/// 5.3: the lock that a writer has is going to somebody else (`rwsem_spin_on_owner`).
+fn stops_for_handoff(b: &Rwsem) -> bool {
+    b.era.sleeps_at_handoff() && b.handoff && b.writer
+}
+
 /// How long a writer spins on readers. The limit is set when it sees them after nobody, or after one writer behind another. Who
 /// waits for a single writer to go is told the next owner only: if that is readers again, the limit of those before is still in
 /// force. The clock is read every 16 rounds on readers.
@@ -104,7 +109,7 @@ async fn spin_on_owner(cx: &Context, lock: LockId, side: Side) -> bool {
         }
         let until = {
             let mut s = cx.state();
-            if s.need_resched(cx.id) || !spinnable(&mut s, lock, side) {
+            if s.need_resched(cx.id) || !spinnable(&mut s, lock, side) || stops_for_handoff(body(&mut s, lock)) {
                 return false;
             }
             let (now, limits, every) = (s.now, s.kernel.rwsem_reader_spin, (CLOCK_EVERY * s.costs.cpu_relax).max(1));
@@ -138,7 +143,7 @@ fn reader_spin(b: &Rwsem, (base, each, cap): (Time, Time, Time)) -> Time {
 
 /// A writer has waited long enough for readers: 5.3 marks them for both sides.
 fn set_nonspinnable(b: &mut Rwsem) {
-    let no_reader_spin = b.era == Era::V5_3;
+    let no_reader_spin = b.era.readers_spin();
     b.owner = Owner { no_reader_spin, no_writer_spin: true, ..b.owner };
 }
 

@@ -1,6 +1,6 @@
 //! Whom a release, or a task that has just queued itself, wakes (`__rwsem_do_wake`, `rwsem_mark_wake`). Under the wait lock.
 
-use super::{body, note_reader, with, Era, Owner, Rwsem, Slow, Waiter};
+use super::{ask_for_handoff, body, note_reader, with, Era, Owner, Rwsem, Slow, Waiter};
 use crate::machine::context::Context;
 use crate::machine::lock::Body;
 use crate::machine::locks::{spin_lock, spinlock};
@@ -108,10 +108,12 @@ pub(super) fn mark_after_queueing(s: &mut State, me: TaskId, lock: LockId, side:
     let read_owned = !free && !b.written();
     let wake = match (side, b.era) {
         (Side::Read, _) if free => Some(Wake::Any),
-        (Side::Read, Era::V3_10 | Era::V3_16 | Era::V4_8 | Era::V5_3) if read_owned && alone => Some(Wake::Readers),
+        (Side::Read, Era::V3_10 | Era::V3_16 | Era::V4_8 | Era::V5_3 | Era::V5_4) if read_owned && alone => {
+            Some(Wake::Readers)
+        }
         (Side::Read, Era::V5_11) if read_owned => Some(Wake::Readers),
         (Side::Write, Era::V2_6) if free => Some(Wake::Any),
-        (Side::Write, Era::V5_3 | Era::V5_11) if free && !alone => Some(Wake::Any),
+        (Side::Write, Era::V5_3 | Era::V5_4 | Era::V5_11) if free && !alone => Some(Wake::Any),
         (Side::Write, _) if read_owned && !alone => Some(Wake::Readers),
         _ => None,
     };
@@ -153,7 +155,7 @@ fn grant_readers(s: &mut State, me: TaskId, lock: LockId, first: Waiter) {
     if b.written() {
         // a writer stole it: the reader asks for a hand-off once it has waited long enough
         if b.era.has_phases() && impatient && !b.handoff {
-            b.ask_for_handoff();
+            ask_for_handoff(s, me, lock);
         }
         return;
     }
@@ -172,7 +174,7 @@ fn grant_readers(s: &mut State, me: TaskId, lock: LockId, first: Waiter) {
         told |= note_reader(s, reader, lock);
     }
     let b = body(s, lock);
-    if b.era == Era::V5_3 {
+    if b.era.readers_spin() {
         b.owner = Owner { task: Some(first.task), readers: true, no_reader_spin: first.no_reader_spin, ..b.owner };
     }
     let class = s.locks[lock as usize].class;

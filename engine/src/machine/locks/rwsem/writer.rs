@@ -1,6 +1,6 @@
 //! `down_write` when the fast path failed: `rwsem_down_write_failed`, `rwsem_down_write_slowpath`.
 
-use super::{body, set_writer, spin, wake, with, Waiter};
+use super::{ask_for_handoff, body, set_writer, spin, wake, with, Waiter};
 use crate::machine::context::Context;
 use crate::machine::locks::{lock_to_wait, spinlock};
 use crate::machine::primitives::SpinUntil;
@@ -52,7 +52,7 @@ async fn wait_as_writer(cx: &Context, lock: LockId) -> bool {
     let mut slept = false;
     while !take_as_queued_writer(cx, lock) {
         spinlock::unlock(cx, inner);
-        if !(is_marked(cx, lock) && spin_for_handoff(cx, lock).await) {
+        if !(!era.sleeps_at_handoff() && is_marked(cx, lock) && spin_for_handoff(cx, lock).await) {
             sleep_until_hope(cx, lock).await;
             slept = true;
         }
@@ -130,7 +130,7 @@ fn take_as_queued_writer(cx: &Context, lock: LockId) -> bool {
         let since = b.slow.waiters.iter().find(|w| w.task == cx.id).map(|w| w.since);
         let may_ask = !b.handoff && b.era.has_phases() && (first.task == cx.id || !b.era.only_first_asks());
         if may_ask && since.is_some_and(|since| s.may_ask_for_handoff(since)) {
-            body(&mut s, lock).ask_for_handoff();
+            ask_for_handoff(&mut s, cx.id, lock);
         }
         return false;
     }
