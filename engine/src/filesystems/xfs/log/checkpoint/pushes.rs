@@ -263,6 +263,7 @@ mod tests {
         assert_eq!(state.end(1), Some(1));
         let (told, goes_over) = state.cascade();
         assert_eq!(told, (2..COLOURS + 2).collect::<Vec<_>>());
-        assert_eq!(goes_over.iter().filter(|access| **access == Access::Write).count(), 1); // one colour for both
+        assert_eq!(goes_over.iter().filter(|access| **access == Access::Write).count(), 1);
+        // one colour for both
     }
 }
