@@ -1,4 +1,4 @@
-"""Writes with `O_SYNC` wait for their own pages, at random places of a file; files that all tasks read beside those of their own."""
+"""Writes with `O_SYNC` wait for their own pages; random places of a file; a shared file beside the tasks' own."""
 
 from __future__ import annotations
 

@@ -189,8 +189,8 @@ class MixOperation(Section):
     )
     places: Literal["in-turn", "random"] = Field(
         default="in-turn",
-        description="Of read and overwrite: 'random' takes any block of the file, drawn anew each time. 'in-turn' reads on with each"
-        " repetition, and writes over the beginning.",
+        description="Of read and overwrite: 'random' takes any block of the file, drawn anew each time."
+        " 'in-turn' reads on with each repetition, and writes over the beginning.",
     )
     think: Draws = Field(
         default=Distribution(constant=0.0), description="User CPU time before it, beside the loop's own."
@@ -254,7 +254,7 @@ class Mix(Naming, Serving):
 
     @property
     def _leaves_others_files_alone(self) -> bool:
-        """Whether each task uses only the first file of the set, which it leaves there, and the one that it made last."""
+        """Whether each task uses only the set's first file, which stays, and the one that it made last."""
         used = [use for use in self.operations if use.op != "create"]
         stays = all(use.op in ("read", "open") for use in used if use.on == "first")
         return self.files > 0 and stays and all(use.on in ("first", "made") for use in used)
