@@ -27,7 +27,9 @@ def test_data_go_to_the_next_group_if_somebody_has_the_agf() -> None:
 
 def test_a_file_is_given_blocks_behind_its_end() -> None:
     """Of 512 writes of 1 KiB: 16 blocks up to 64 KiB one by one, then three times as much as there is, and so on."""
-    alone = simulate_whole(spec_of(1, ms=400))
+    append = {"op": "append", "size": "1 KiB", "repeat": 512, "sync": True, "on": "made"}
+    operations = [{"op": "create"}, append, {"op": "unlink", "on": "made"}]
+    alone = simulate_whole(spec_of(1, f"workload.operations={json.dumps(operations)}", ms=400))
     assert alone.operations >= 1
     assert 16 <= acquired_each(alone, "xfs.AGF") < 40
 

@@ -145,6 +145,19 @@ impl PageCache {
         Some((first as u64 * u64::from(BLOCK), (end - first) as u32 * BLOCK))
     }
 
+    /// The first dirty pages of a range that follow each other, which are somebody's from now on.
+    pub fn take_run_of(&self, offset: u64, bytes: u32) -> Option<Run> {
+        let mut dirty = self.dirty.borrow_mut();
+        let is_dirty = |page: &usize| dirty.get(page / 64).is_some_and(|word| word & bit(*page) != 0);
+        let (first, count) = {
+            let mut range = pages(offset, bytes).skip_while(|page| !is_dirty(page)).take_while(is_dirty);
+            (range.next()?, 1 + range.count())
+        };
+        (first..first + count).for_each(|page| dirty[page / 64] &= !bit(page));
+        self.count.set(self.count.get() - count as u64);
+        Some((first as u64 * u64::from(BLOCK), count as u32 * BLOCK))
+    }
+
     /// The first dirty page from where the last run ended, or from the beginning.
     fn find(&self, dirty: &[u64]) -> usize {
         let words = dirty.len();
@@ -207,6 +220,17 @@ mod tests {
         assert_eq!(pages.keep_first(70), 70);
         assert!(pages.is_present(69) && !pages.is_present(70));
         assert_eq!(pages.keep_first(1000), 70);
+    }
+
+    #[test]
+    fn of_a_range_its_pages_are_taken() {
+        let pages = PageCache::of(1 << 20, false);
+        pages.write(0, 12288);
+        pages.write(16384, 4096);
+        assert_eq!(pages.take_run_of(5000, 100), Some((4096, 4096)));
+        assert_eq!(pages.take_run_of(5000, 100), None);
+        assert_eq!(pages.take_run_of(4096, 16384), Some((8192, 4096)));
+        assert_eq!(pages.dirty(), 2);
     }
 
     #[test]

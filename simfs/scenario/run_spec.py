@@ -377,7 +377,9 @@ def _chosen(distribution: str) -> dict[str, Any]:
 def _operation(use: MixOperation) -> dict[str, Any]:
     size = use.size if use.size is not None else 0 if use.op == "create" else 4096
     repeat = {} if use.repeat == 1 else {"repeat": use.repeat}
-    more = repeat | ({} if use.on == "any" else {"on": use.on}) | ({"sync": True} if use.sync else {})
+    on = {} if use.on == "any" else {"on": use.on}
+    places = {} if use.places == "in-turn" else {"places": use.places}
+    more = repeat | on | places | ({"sync": True} if use.sync else {})
     return {"op": use.op, "weight": use.weight, "bytes": size, **more, **_drawn("think", use.think)}
 
 

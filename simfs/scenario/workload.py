@@ -101,7 +101,7 @@ class Fio(Tasks):
         default=0, description="Each task syncs its file after so many writes; 0 is never."
     )
     sync: StrictBool = Field(
-        default=False, description="Files are open with O_SYNC: writes end with an fsync."
+        default=False, description="Files are open with O_SYNC: writes end with an fsync of their range."
     )
     params: dict[str, CountOrDuration] = Field(
         default={}, description="Replace the workload profile's: durations with a unit, or counts."
@@ -185,16 +185,23 @@ class MixOperation(Section):
     )
     sync: StrictBool = Field(
         default=False,
-        description="Of append and overwrite: the file is open with O_SYNC, so it ends with an fsync.",
+        description="Of append and overwrite: the file is open with O_SYNC, so it ends with an fsync of its range.",
+    )
+    places: Literal["in-turn", "random"] = Field(
+        default="in-turn",
+        description="Of read and overwrite: 'random' takes any block of the file, drawn anew each time."
+        " 'in-turn' reads on with each repetition, and writes over the beginning.",
     )
     think: Draws = Field(
         default=Distribution(constant=0.0), description="User CPU time before it, beside the loop's own."
     )
 
     @model_validator(mode="after")
-    def _only_writes_are_synced(self) -> Self:
+    def _fits(self) -> Self:
         if self.sync and self.op not in ("append", "overwrite"):
             raise refusal(f"sync is for append and overwrite, not for {self.op}")
+        if self.places == "random" and self.op not in ("read", "overwrite"):
+            raise refusal(f"places are for read and overwrite, not for {self.op}")
         return self
 
 
@@ -240,12 +247,17 @@ class Mix(Naming, Serving):
     def _nobody_takes_away_what_others_use(self) -> Self:
         if not self.operations:
             raise refusal("operations: a mix needs at least one")
-        taken = [
-            operation.op for operation in self.operations if operation.op in ("unlink", "rename", "move")
-        ]
-        if self.file_set == "shared" and taken:
-            raise refusal(f"{taken[0]} needs files of the task's own, and file_set is shared")
+        taken = [use.op for use in self.operations if use.op in ("unlink", "rename", "move")]
+        if self.file_set == "shared" and taken and not self._leaves_others_files_alone:
+            raise refusal(f"{taken[0]} needs files of the task's own (on: made), and file_set is shared")
         return self
+
+    @property
+    def _leaves_others_files_alone(self) -> bool:
+        """Whether each task uses only the set's first file, which stays, and the one that it made last."""
+        used = [use for use in self.operations if use.op != "create"]
+        stays = all(use.op in ("read", "open") for use in used if use.on == "first")
+        return self.files > 0 and stays and all(use.on in ("first", "made") for use in used)
 
 
 RangeCount = Annotated[StrictInt, Field(ge=1, le=2**20)]

@@ -2,7 +2,9 @@
 
 use super::by_slot::BySlot;
 use super::page_cache::PageCache;
+use super::BLOCK;
 use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// Part of a file that is written in one request.
@@ -19,8 +21,34 @@ pub struct Piece {
 impl Piece {
     /// Pages that it is in.
     pub fn pages(&self) -> u64 {
-        u64::from(self.bytes.div_ceil(super::BLOCK))
+        u64::from(self.bytes.div_ceil(BLOCK))
     }
+}
+
+/// What of a file is to be written back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Any of it, at most so many pages.
+    Any(u64),
+    /// The pages of a range: its first byte, and how many.
+    Range(u64, u32),
+}
+
+impl Wanted {
+    /// All of it.
+    pub const ALL: Self = Self::Any(u64::MAX);
+
+    /// Whether nothing is left of what is wanted after this piece. A file that was not laid out has one for a range.
+    pub fn is_all_of(self, piece: &Piece) -> bool {
+        matches!(self, Self::Range(..)) && piece.at.is_none()
+    }
+}
+
+/// Pages of a file that were written back though some before them are still to get blocks.
+struct Ahead {
+    /// Where the bytes begin that had no blocks.
+    from: u64,
+    pages: BTreeSet<u64>,
 }
 
 /// Of one file.
@@ -35,7 +63,7 @@ pub struct Dirty {
 impl Dirty {
     /// Pages of both.
     pub fn pages(&self) -> u64 {
-        u64::from(self.new.div_ceil(super::BLOCK) + self.over.div_ceil(super::BLOCK))
+        u64::from(self.new.div_ceil(BLOCK) + self.over.div_ceil(BLOCK))
     }
 }
 
@@ -44,6 +72,8 @@ impl Dirty {
 pub struct DirtyFiles {
     /// With the bytes that have blocks.
     files: RefCell<Vec<(Dirty, u32)>>,
+    /// By slot, of files whose pages were written back out of order.
+    ahead: RefCell<BTreeMap<u32, Ahead>>,
     /// The pages of those that were laid out.
     laid_out: BySlot<Rc<PageCache>>,
 }
@@ -51,6 +81,10 @@ pub struct DirtyFiles {
 impl DirtyFiles {
     /// So many bytes at the end of a file.
     pub fn append(&self, slot: u32, bytes: u32) {
+        let last = self.size(slot) / u64::from(BLOCK);
+        if let Some(ahead) = self.ahead.borrow_mut().get_mut(&slot) {
+            ahead.pages.remove(&last);
+        }
         self.change(slot, |dirty, _| dirty.new = dirty.new.saturating_add(bytes));
     }
 
@@ -72,6 +106,7 @@ impl DirtyFiles {
 
     /// A file ends so many bytes before its end: what has no blocks goes first.
     pub fn shorten(&self, slot: u32, bytes: u32) {
+        self.ahead.borrow_mut().remove(&slot);
         self.change(slot, |dirty, has_blocks| {
             let rest = bytes.saturating_sub(dirty.new);
             dirty.new = dirty.new.saturating_sub(bytes);
@@ -96,9 +131,55 @@ impl DirtyFiles {
         laid_out + self.files.borrow().get(slot as usize).map_or(0, |(dirty, _)| dirty.pages())
     }
 
-    /// The next piece of a file that is to be written back, at most so many pages, which is somebody's from now on: first what of a
-    /// laid out file is dirty.
-    pub fn take_piece(&self, slot: u32, most: u64) -> Option<Piece> {
+    /// The next piece of a file that is to be written back, which is somebody's from now on.
+    pub fn take_piece(&self, slot: u32, wanted: Wanted) -> Option<Piece> {
+        match wanted {
+            Wanted::Any(most) => self.take_any(slot, most),
+            Wanted::Range(offset, bytes) => self.take_of_range(slot, offset, bytes),
+        }
+    }
+
+    /// Pages of a range that have no blocks, else those that were written over. Who writes over pages without blocks is counted twice.
+    fn take_of_range(&self, slot: u32, offset: u64, bytes: u32) -> Option<Piece> {
+        if let Some((offset, bytes)) = self.laid_out.get(slot).and_then(|pages| pages.take_run_of(offset, bytes)) {
+            return Some(Piece { bytes, at: Some(offset), is_new: false });
+        }
+        let new = self.take_new(slot, offset, bytes);
+        let mut over = 0;
+        self.change(slot, |dirty, _| {
+            over = dirty.over.min(bytes);
+            dirty.over -= over;
+        });
+        let taken = if new > 0 { new } else { over };
+        (taken > 0).then_some(Piece { bytes: taken, at: None, is_new: new > 0 })
+    }
+
+    /// Gives blocks to the pages of a range that have none; how many bytes these are.
+    fn take_new(&self, slot: u32, offset: u64, bytes: u32) -> u32 {
+        let (end, page) = (self.size(slot), u64::from(BLOCK));
+        let mut ahead = self.ahead.borrow_mut();
+        let from = ahead.get(&slot).map_or(self.with_blocks(slot), |ahead| ahead.from);
+        let written = |number: &u64| ahead.get(&slot).is_some_and(|ahead| ahead.pages.contains(number));
+        let pages: Vec<u64> = (offset / page..(offset + u64::from(bytes)).div_ceil(page))
+            .filter(|number| (number + 1) * page > from && number * page < end && !written(number))
+            .collect();
+        let new: u64 = pages.iter().map(|number| ((number + 1) * page).min(end) - (number * page).max(from)).sum();
+        let mut taken = 0;
+        self.change(slot, |dirty, has_blocks| {
+            taken = dirty.new.min(new as u32);
+            dirty.new -= taken;
+            *has_blocks += taken;
+        });
+        if !self.has_new(slot) {
+            ahead.remove(&slot);
+        } else if ahead.contains_key(&slot) || pages.first().is_some_and(|first| first * page > from) {
+            ahead.entry(slot).or_insert(Ahead { from, pages: BTreeSet::new() }).pages.extend(pages);
+        }
+        taken
+    }
+
+    /// At most so many pages: first what of a laid out file is dirty.
+    fn take_any(&self, slot: u32, most: u64) -> Option<Piece> {
         if let Some((offset, bytes)) = self.laid_out.get(slot).and_then(|pages| pages.take_run(most)) {
             return Some(Piece { bytes, at: Some(offset), is_new: false });
         }
@@ -108,6 +189,9 @@ impl DirtyFiles {
         }
         self.has_new(slot).then(|| {
             let new = self.take_of(slot, most, |dirty| &mut dirty.new);
+            if !self.has_new(slot) {
+                self.ahead.borrow_mut().remove(&slot);
+            }
             self.change(slot, |_, has_blocks| *has_blocks = has_blocks.saturating_add(new));
             Piece { bytes: new, at: None, is_new: true }
         })
@@ -118,7 +202,7 @@ impl DirtyFiles {
     }
 
     fn take_of(&self, slot: u32, most: u64, part: impl Fn(&mut Dirty) -> &mut u32) -> u32 {
-        let most = u32::try_from(most.saturating_mul(u64::from(super::BLOCK))).unwrap_or(u32::MAX);
+        let most = u32::try_from(most.saturating_mul(u64::from(BLOCK))).unwrap_or(u32::MAX);
         let mut taken = 0;
         self.change(slot, |dirty, _| {
             taken = (*part(dirty)).min(most);
@@ -129,6 +213,7 @@ impl DirtyFiles {
 
     /// The file is gone.
     pub fn forget(&self, slot: u32) {
+        self.ahead.borrow_mut().remove(&slot);
         self.change(slot, |dirty, has_blocks| (*dirty, *has_blocks) = Default::default());
     }
 
@@ -157,26 +242,50 @@ mod tests {
         files.append(3, 8192);
         assert!(files.has_new(3));
         files.overwrite(3, 4096); // pages that are dirty anyway
-        assert_eq!(files.take_piece(3, u64::MAX), piece(8192, None, true));
+        assert_eq!(files.take_piece(3, Wanted::ALL), piece(8192, None, true));
         files.overwrite(3, 6000);
         files.overwrite(3, 6000);
-        assert_eq!(files.take_piece(3, u64::MAX), piece(8192, None, false));
+        assert_eq!(files.take_piece(3, Wanted::ALL), piece(8192, None, false));
         files.append(3, 1);
         files.forget(3);
         files.overwrite(3, 1);
-        assert_eq!((files.pages(3), files.take_piece(3, u64::MAX)), (0, None));
+        assert_eq!((files.pages(3), files.take_piece(3, Wanted::ALL)), (0, None));
     }
 
     #[test]
     fn pieces_are_no_larger_than_asked_for_and_what_has_blocks_goes_first() {
         let (files, pages) = (DirtyFiles::default(), Rc::new(PageCache::of(1 << 20, true)));
         files.append(3, 3 * 4096 + 1);
-        assert_eq!((files.pages(3), files.take_piece(3, 2)), (4, piece(8192, None, true)));
+        assert_eq!((files.pages(3), files.take_piece(3, Wanted::Any(2))), (4, piece(8192, None, true)));
         files.overwrite(3, 4096);
         files.lay_out(3, pages.clone());
         pages.write(40960, 4096);
-        assert_eq!(files.take_piece(3, 2), piece(4096, Some(40960), false));
-        assert_eq!(files.take_piece(3, 2), piece(4096, None, false));
-        assert_eq!(files.take_piece(3, 2), piece(4097, None, true));
+        assert_eq!(files.take_piece(3, Wanted::Any(2)), piece(4096, Some(40960), false));
+        assert_eq!(files.take_piece(3, Wanted::Any(2)), piece(4096, None, false));
+        assert_eq!(files.take_piece(3, Wanted::Any(2)), piece(4097, None, true));
+    }
+
+    #[test]
+    fn of_a_range_each_page_is_new_once() {
+        let files = DirtyFiles::default();
+        let range = |at: u64| files.take_piece(3, Wanted::Range(at, 1024));
+        (0..16).for_each(|_| files.append(3, 1024));
+        files.overwrite(3, 1024);
+        assert_eq!(range(9000), piece(4096, None, true));
+        assert_eq!(range(8192), None);
+        files.overwrite(3, 1024);
+        assert_eq!(range(9000), piece(1024, None, false));
+        assert_eq!((range(0), range(0), files.size(3)), (piece(4096, None, true), None, 16384));
+        assert_eq!(files.take_piece(3, Wanted::ALL), piece(8192, None, true));
+        assert_eq!((range(4096), files.pages(3)), (None, 0));
+    }
+
+    #[test]
+    fn an_append_of_a_range_is_what_was_appended() {
+        let files = DirtyFiles::default();
+        for at in (0..8).map(|nth| nth * 1024) {
+            files.append(3, 1024);
+            assert_eq!(files.take_piece(3, Wanted::Range(at, 1024)), piece(1024, None, true));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! How dirty pages get to the device where blocks are allocated as they are written (`mm/filemap.c`, `mm/page-writeback.c`).
 
-use super::dirty::Piece;
+use super::dirty::{Piece, Wanted};
 use crate::waist::LockId;
 use crate::waist::Machine;
 use crate::writeback::{Flushed, REQUEST_PAGES};
@@ -9,20 +9,24 @@ use crate::writeback::{Flushed, REQUEST_PAGES};
 pub trait Mapping: Flushed {
     /// What one call of `writepages` has done that it does once.
     type Call: Default;
-    /// The next piece of a file that is to be written back, of at most so many pages.
-    async fn take_piece<M: Machine>(&self, m: &M, slot: u32, most: u64, call: &mut Self::Call) -> Option<Piece>;
+    /// The next piece of a file that is to be written back.
+    async fn take_piece<M: Machine>(&self, m: &M, slot: u32, wanted: Wanted, call: &mut Self::Call) -> Option<Piece>;
     /// Submits it; `done` is completed when it is no longer under writeback.
     async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId);
 }
 
-/// `file_write_and_wait_range`: what is dirty is written and waited for, and what the flusher has under way.
-pub async fn write_and_wait<M: Machine, F: Mapping>(fs: &F, m: &M, slot: u32) {
+/// `file_write_and_wait_range`: what is dirty is written and waited for, and what the flusher has under way, of a range as of the whole
+/// file. Returns whether anything was dirty.
+pub async fn write_and_wait<M: Machine, F: Mapping>(fs: &F, m: &M, slot: u32, wanted: Wanted) -> bool {
     let (wb, done, mut call) = (fs.writeback(), m.new_completion(), F::Call::default());
     let (mut submitted, mut pages) = (0, 0);
-    while let Some(piece) = fs.take_piece(m, slot, u64::MAX, &mut call).await {
+    while let Some(piece) = fs.take_piece(m, slot, wanted, &mut call).await {
         wb.begin(piece.pages());
         (submitted, pages) = (submitted + 1, pages + piece.pages());
         fs.write_piece(m, slot, piece, done).await;
+        if wanted.is_all_of(&piece) {
+            break;
+        }
     }
     for _ in 0..submitted {
         m.wchan("folio_wait_writeback");
@@ -31,6 +35,7 @@ pub async fn write_and_wait<M: Machine, F: Mapping>(fs: &F, m: &M, slot: u32) {
     m.drop_completion(done);
     wb.end(pages);
     wb.wait_for_pages(m, slot).await;
+    submitted > 0
 }
 
 /// `writepages` for the flusher: requests of at most so many pages together.
@@ -38,7 +43,7 @@ pub async fn write_pages<M: Machine, F: Mapping>(fs: &F, m: &M, slot: u32, most:
     let (wb, mut left, mut call) = (fs.writeback(), most, F::Call::default());
     while left > 0 {
         wb.room(m).await;
-        let Some(piece) = fs.take_piece(m, slot, left.min(REQUEST_PAGES), &mut call).await else { return };
+        let Some(piece) = fs.take_piece(m, slot, Wanted::Any(left.min(REQUEST_PAGES)), &mut call).await else { return };
         left -= piece.pages().min(left);
         let done = m.new_completion();
         wb.submitted(done, slot, piece.pages());

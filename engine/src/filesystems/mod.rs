@@ -209,14 +209,16 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn open_truncating(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
     /// A buffered `write` of `bytes` at the end of the file.
     fn write(&self, m: &M, file: &mut File, bytes: u32) -> impl Future<Output = ()>;
-    /// A buffered `write` of `bytes` over what is cached and has blocks.
-    fn overwrite(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = ()>;
+    /// A buffered `write` over what is cached and has blocks: its first byte, and how many.
+    fn overwrite(&self, m: &M, file: &File, place: (u64, u32)) -> impl Future<Output = ()>;
     /// A buffered `read` of `bytes`, cached.
     fn read(&self, m: &M, file: &File, place: (u64, u32)) -> impl Future<Output = ()>;
     /// `close`.
     fn close(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `fsync`.
     fn fsync(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    /// The end of a write of `bytes` to a file that is open with `O_SYNC` (`generic_write_sync`).
+    fn write_sync(&self, m: &M, file: &File, place: (u64, u32)) -> impl Future<Output = ()>;
     /// A new file that has all its blocks. Who makes it waits for no device.
     fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> impl Future<Output = Result<File, NoSpace>>;
     /// `pread` of a file that was laid out.

@@ -43,6 +43,11 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
     async fn write_at(&self, m: &M, file: &File, io: Io);
     /// `fsync`.
     async fn fsync(&self, m: &M, file: &File);
+    /// `fsync` of a range: its first byte, and how many. On btrfs the first one of a new file takes all of it (`needs_full_sync`), and
+    /// others an ordered extent up to where what is dirty ends: so it is that of the file.
+    async fn fsync_range(&self, m: &M, file: &File, _place: (u64, u32)) {
+        self.fsync(m, file).await;
+    }
 
     /// `setattr` of a size: to nothing, or to so many bytes less. `i_rwsem` is held.
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>);

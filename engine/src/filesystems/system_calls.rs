@@ -149,8 +149,8 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         self.by_descriptor(m, Position::Moved, pin!(read_write::append(&*self.fs, m, file, bytes))).await;
     }
 
-    async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
-        self.by_descriptor(m, Position::Kept, pin!(read_write::overwrite(&*self.fs, m, file, (0, bytes)))).await;
+    async fn overwrite(&self, m: &M, file: &File, place: (u64, u32)) {
+        self.by_descriptor(m, Position::Kept, pin!(read_write::overwrite(&*self.fs, m, file, place))).await;
     }
 
     async fn read(&self, m: &M, file: &File, place: (u64, u32)) {
@@ -163,6 +163,10 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
 
     async fn fsync(&self, m: &M, file: &File) {
         self.by_descriptor(m, Position::Kept, pin!(self.fs.fsync(m, file))).await;
+    }
+
+    async fn write_sync(&self, m: &M, file: &File, place: (u64, u32)) {
+        self.by_descriptor(m, Position::Kept, pin!(self.fs.fsync_range(m, file, place))).await;
     }
 
     async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {

@@ -29,6 +29,8 @@ struct Held {
     dirty: bool,
     /// It has been written to since it was last synced, if it ever was.
     unsynced: bool,
+    /// How many bytes it has.
+    size: u64,
 }
 
 /// Files that one task uses, or all of them.
@@ -69,6 +71,10 @@ pub struct Actor<M, F> {
     stays: f64,
     /// How many pieces of the file were read before this one.
     pub piece: u32,
+    /// Whether it reads and writes over any block of a file, each time another.
+    pub scattered: bool,
+    /// What was written last: the first byte, and how many.
+    place: (u64, u32),
 }
 
 /// Files that a walk finds in a directory before it goes on to the next.
@@ -101,6 +107,8 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             dir,
             stays: 0.0,
             piece: 0,
+            scattered: false,
+            place: (0, 0),
         }
     }
 
@@ -186,22 +194,27 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             Act::Open | Act::OpenRdwr => {
                 held.file.writable = act == Act::OpenRdwr;
                 fs.open(&m, held.dir, &held.file).await;
-                self.close(place, held.file.writable).await;
+                self.close(self.now_at(place, held.name), held.file.writable).await;
             }
             Act::OpenCreat => {
                 held.file.writable = true;
                 fs.open_creating(&m, held.dir, &held.file).await;
-                self.close(place, true).await;
+                self.close(self.now_at(place, held.name), true).await;
             }
             Act::Read => {
-                fs.read(&m, &held.file, (u64::from(self.piece) * u64::from(bytes), bytes)).await;
+                let next = u64::from(self.piece) * u64::from(bytes);
+                let offset = self.block_of(held.size, bytes).unwrap_or(next);
+                fs.read(&m, &held.file, (offset, bytes)).await;
                 self.read = Some(held.name);
             }
             Act::Overwrite if held.file.written => {
-                fs.overwrite(&m, &held.file, bytes).await;
+                self.place = (self.block_of(held.size, bytes).unwrap_or(0), bytes);
+                fs.overwrite(&m, &held.file, self.place).await;
                 self.note_write(place, held);
             }
             Act::Append | Act::Overwrite => {
+                self.place = (held.size, bytes);
+                self.pool.borrow_mut().files[place].size += u64::from(bytes);
                 fs.write(&m, &mut held.file, bytes).await;
                 self.note_write(place, held);
             }
@@ -209,8 +222,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             Act::Truncate | Act::Shorten => self.cut(place, act, bytes).await,
             Act::Fsync => {
                 fs.fsync(&m, &held.file).await;
-                self.pool.borrow_mut().files[place].unsynced = false;
-                self.synced = Some(held.name);
+                self.note_sync(place, held.name);
             }
             Act::Unlink => self.unlink(place).await,
             Act::Link => self.link(place).await?,
@@ -222,16 +234,37 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         Ok(())
     }
 
+    /// The end of the last write, to a file that is open with `O_SYNC`.
+    pub async fn write_sync(&mut self) {
+        let Some(place) = self.place(Which::Written) else { return };
+        let held = self.pool.borrow().files[place];
+        self.fs.write_sync(&self.m, &held.file, self.place).await;
+        self.note_sync(place, held.name);
+    }
+
+    fn note_sync(&mut self, place: usize, name: Name) {
+        self.note(place, name, |held| held.unsynced = false);
+        self.synced = Some(name);
+    }
+
+    /// Where the block begins that is drawn of a file, if any may be.
+    fn block_of(&mut self, size: u64, bytes: u32) -> Option<u64> {
+        let blocks = size / u64::from(bytes.max(1));
+        let drawn = self.scattered && blocks > 0;
+        drawn.then(|| (uniform(&mut self.random) * blocks as f64) as u64 * u64::from(bytes))
+    }
+
     /// A file loses all that is in it, or so many bytes at its end.
     async fn cut(&mut self, place: usize, act: Act, bytes: u32) {
         let mut held = self.pool.borrow().files[place];
         if act == Act::Truncate {
             self.fs.truncate(&self.m, &held.file).await;
             held.file.written = false;
-            self.pool.borrow_mut().files[place] = Held { dirty: false, unsynced: true, ..held };
+            self.pool.borrow_mut().files[place] = Held { dirty: false, unsynced: true, size: 0, ..held };
         } else {
             self.fs.shorten(&self.m, &held.file, bytes).await;
-            self.pool.borrow_mut().files[place].unsynced = true;
+            let size = held.size.saturating_sub(u64::from(bytes));
+            self.note(place, held.name, |held| (held.unsynced, held.size) = (true, size));
         }
     }
 
@@ -289,8 +322,26 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     }
 
     fn note_write(&mut self, place: usize, held: Held) {
-        self.pool.borrow_mut().files[place] = Held { dirty: true, unsynced: true, ..held };
+        self.note(place, held.name, |noted| {
+            (noted.file, noted.dirty, noted.unsynced) = (held.file, true, true);
+        });
         self.written = Some(held.name);
+    }
+
+    /// Enters what has become of a file that was at a place, if it still is in the set.
+    fn note(&self, place: usize, name: Name, change: impl FnOnce(&mut Held)) {
+        let place = self.now_at(place, name);
+        let mut pool = self.pool.borrow_mut();
+        pool.files.get_mut(place).filter(|held| held.name == name).map(change);
+    }
+
+    /// Where a file is that was at a place; others may have taken files of the set away since.
+    fn now_at(&self, place: usize, name: Name) -> usize {
+        let files = &self.pool.borrow().files;
+        if files.get(place).is_some_and(|held| held.name == name) {
+            return place;
+        }
+        files.iter().position(|held| held.name == name).unwrap_or(place)
     }
 
     /// Where a file is, if there still is one.
@@ -348,7 +399,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             fs.write(&m, &mut file, bytes).await;
         }
         let mut pool = self.pool.borrow_mut();
-        pool.files.push(Held { dir, name, file, dirty: bytes > 0, unsynced: bytes > 0 });
+        pool.files.push(Held { dir, name, file, dirty: bytes > 0, unsynced: bytes > 0, size: u64::from(bytes) });
         self.made = Some(name);
         Ok(pool.files.len() - 1)
     }

@@ -38,7 +38,7 @@ pub struct Jobs {
     pub readers: Option<u32>,
     /// Each task syncs its file after so many writes; 0 is never.
     pub fsync: u32,
-    /// The file is open with `O_SYNC`: a write ends with an fsync (`generic_write_sync`).
+    /// The file is open with `O_SYNC`: a write ends with an fsync of its range (`generic_write_sync`).
     pub sync: bool,
     /// Requests that a task has under way before it waits for one; 1 waits within the call.
     pub iodepth: u32,
@@ -140,7 +140,7 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, file: File, jobs
         } else {
             fs.write_at(&m, &file, io).await;
             if jobs.sync {
-                fs.fsync(&m, &file).await;
+                fs.write_sync(&m, &file, (offset, jobs.block)).await;
             }
         }
         if let Some(done) = done {

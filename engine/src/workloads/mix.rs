@@ -25,8 +25,10 @@ struct Operation {
     repeat: u32,
     /// On which file, where it needs one.
     on: Which,
-    /// The file is open with `O_SYNC`: a write ends with an fsync (`generic_write_sync`).
+    /// The file is open with `O_SYNC`: a write ends with an fsync of its range (`generic_write_sync`).
     sync: bool,
+    /// Each time at another block of the file, any.
+    scattered: bool,
 }
 
 /// The mix of a scenario.
@@ -75,7 +77,7 @@ impl Mix {
 }
 
 /// What a mix says of an operation.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "op",
     "weight",
     "bytes",
@@ -87,6 +89,7 @@ const KEYS: [&str; 11] = [
     "repeat",
     "on",
     "sync",
+    "places",
 ];
 
 impl Operation {
@@ -104,6 +107,7 @@ impl Operation {
             upto,
             on,
             sync: o["sync"].as_bool().unwrap_or(false),
+            scattered: o["places"].as_str() == Some("random"),
             bytes: number(o, "bytes", 4096.0) as u32,
             think,
             repeat: number(o, "repeat", 1.0) as u32,
@@ -148,6 +152,7 @@ async fn repeated<M: Machine, F: Filesystem<M>>(
     user: Time,
     counted: bool,
 ) -> Result<(), Full> {
+    actor.scattered = operation.scattered;
     for piece in 0..operation.repeat {
         actor.piece = piece;
         one(m, actor, operation, user, counted && piece + 1 == operation.repeat).await?;
@@ -167,7 +172,7 @@ async fn one<M: Machine, F: Filesystem<M>>(
     m.begin();
     actor.act(operation.on, operation.act, operation.bytes).await?;
     if operation.sync {
-        actor.on(Which::Written, Act::Fsync, 0).await?;
+        actor.write_sync().await;
     }
     m.end(operation.name, counted);
     Ok(())

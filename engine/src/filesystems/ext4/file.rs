@@ -1,6 +1,7 @@
 //! What ext4 does to open files under the locks of the VFS (`fs/ext4/file.c`, `fs/ext4/inode.c`), and as a whole.
 
 use super::Ext4;
+use crate::filesystems::dirty::Wanted;
 use crate::filesystems::read_write::FileOperations;
 use crate::filesystems::times::Timed;
 use crate::filesystems::vfs::SuperOperations;
@@ -88,7 +89,11 @@ impl<M: Machine> FileOperations<M> for Ext4 {
     }
 
     async fn fsync(&self, m: &M, file: &File) {
-        self.sync_file(m, file.inode).await;
+        self.sync_file(m, file.inode, Wanted::ALL).await;
+    }
+
+    async fn fsync_range(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
+        self.sync_file(m, file.inode, Wanted::Range(offset, bytes)).await;
     }
 
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {

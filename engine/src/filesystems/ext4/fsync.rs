@@ -9,7 +9,7 @@ use super::Ext4;
 use crate::cost_table;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::costs::Costs;
-use crate::filesystems::dirty::{DirtyFiles, Piece};
+use crate::filesystems::dirty::{DirtyFiles, Piece, Wanted};
 use crate::filesystems::mapping::{self, Mapping};
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Time};
@@ -69,10 +69,10 @@ impl Ext4 {
         self.stop(m, handle, slot, &[]).await;
     }
 
-    pub(super) async fn sync_file<M: Machine>(&self, m: &M, slot: u32) {
+    pub(super) async fn sync_file<M: Machine>(&self, m: &M, slot: u32, wanted: Wanted) {
         m.at("fsync");
         self.sb.calls.files.held(m, slot);
-        mapping::write_and_wait(self, m, slot).await;
+        mapping::write_and_wait(self, m, slot, wanted).await;
         if self.journal.on {
             let transaction = self.files.borrow().slots[slot as usize].transaction;
             if !self.commit_flushes(m, transaction).await {
@@ -94,7 +94,7 @@ impl Ext4 {
 
     /// `ext4_alloc_da_blocks`: what is dirty gets its blocks and is on its way. Only who drops the pages waits for it.
     pub(super) async fn flush<M: Machine>(&self, m: &M, slot: u32) {
-        while let Some(piece) = self.take_piece(m, slot, u64::MAX, &mut ()).await {
+        while let Some(piece) = self.take_piece(m, slot, Wanted::ALL, &mut ()).await {
             if piece.is_new {
                 self.storage.writeback.begins_flush(slot);
             }
@@ -134,8 +134,8 @@ impl Ext4 {
 impl Mapping for Ext4 {
     type Call = ();
 
-    async fn take_piece<M: Machine>(&self, _: &M, slot: u32, most: u64, (): &mut ()) -> Option<Piece> {
-        let piece = self.fsync.dirty.take_piece(slot, most)?;
+    async fn take_piece<M: Machine>(&self, _: &M, slot: u32, wanted: Wanted, (): &mut ()) -> Option<Piece> {
+        let piece = self.fsync.dirty.take_piece(slot, wanted)?;
         self.storage.writeback.note(slot, self.dirty_pages(slot));
         Some(piece)
     }

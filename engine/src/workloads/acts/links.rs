@@ -26,13 +26,13 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     /// Makes a file with the data of another, in any of the directories.
     pub(super) async fn reflink(&mut self, place: usize) -> Result<(), Full> {
         let (m, fs, dir) = (self.m.clone(), self.fs.clone(), self.any_dir());
-        let from = self.pool.borrow().files[place].file;
+        let Held { file: from, size, .. } = self.pool.borrow().files[place];
         let name = self.next_name(dir);
         let Ok(mut file) = fs.create(&m, dir, &name).await else { return Err(self.full()) };
         fs.reflink(&m, &from, &file).await;
         file.written = from.written;
         self.made = Some(name);
-        self.pool.borrow_mut().files.push(Held { dir, name, file, dirty: false, unsynced: true });
+        self.pool.borrow_mut().files.push(Held { dir, name, file, dirty: false, unsynced: true, size });
         let last = self.files() - 1;
         self.close(last, true).await;
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::super::mount::Xfs;
 use crate::filesystems::calls::new_pages;
+use crate::filesystems::dirty::Wanted;
 use crate::filesystems::read_write::{self, FileOperations};
 use crate::filesystems::times::Timed;
 use crate::filesystems::vfs::SuperOperations;
@@ -111,7 +112,11 @@ impl<M: Machine> FileOperations<M> for Xfs {
     }
 
     async fn fsync(&self, m: &M, file: &File) {
-        self.sync_file(m, file.inode).await;
+        self.sync_file(m, file.inode, Wanted::ALL).await;
+    }
+
+    async fn fsync_range(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
+        self.sync_file(m, file.inode, Wanted::Range(offset, bytes)).await;
     }
 
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {

@@ -12,7 +12,7 @@ use crate::cost_table;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::dirty::{DirtyFiles, Piece};
+use crate::filesystems::dirty::{DirtyFiles, Piece, Wanted};
 use crate::filesystems::mapping::{self, Mapping};
 use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::log::grant::{TR_FSYNCTS, TR_WRITE};
@@ -161,14 +161,12 @@ impl Xfs {
         m.run(Account::System, c.times_end).await;
     }
 
-    pub(crate) async fn sync_file<M: Machine>(&self, m: &M, slot: u32) {
+    pub(crate) async fn sync_file<M: Machine>(&self, m: &M, slot: u32, wanted: Wanted) {
         m.at("fsync");
         self.sb.calls.files.held(m, slot);
         let (c, inode) = (&self.sync.costs, self.inodes.inode(slot));
         m.run(Account::System, c.start).await;
-        let writes = self.dirty_pages(slot) > 0;
-        mapping::write_and_wait(self, m, slot).await;
-        if writes {
+        if mapping::write_and_wait(self, m, slot, wanted).await {
             m.run(Account::System, c.waited).await;
         }
         if !self.flush_log(m, inode).await {
@@ -270,8 +268,8 @@ impl Mapping for Xfs {
 
     /// The next piece that is to be written back; blocks for all pages without one are allocated with the first of them
     /// (`xfs_convert_blocks`).
-    async fn take_piece<M: Machine>(&self, m: &M, slot: u32, most: u64, allocated: &mut bool) -> Option<Piece> {
-        let (c, piece) = (&self.sync.costs, self.sync.dirty.take_piece(slot, most)?);
+    async fn take_piece<M: Machine>(&self, m: &M, slot: u32, wanted: Wanted, allocated: &mut bool) -> Option<Piece> {
+        let (c, piece) = (&self.sync.costs, self.sync.dirty.take_piece(slot, wanted)?);
         self.storage.writeback.note(slot, self.dirty_pages(slot));
         m.run(Account::System, c.look + c.page * (piece.pages() - 1)).await;
         self.inodes.inode(slot).peek(m).await; // xfs_map_blocks

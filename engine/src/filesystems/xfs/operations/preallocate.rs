@@ -5,6 +5,7 @@
 
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::dirty::Wanted;
 use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::log::grant::{Ticket, TR_ITRUNCATE, TR_WRITE};
 use crate::filesystems::xfs::log::Logged;
@@ -125,7 +126,7 @@ impl Xfs {
         }
         self.storage.writeback.truncated(m, slot, self.dirty_pages(slot)).await;
         if self.sync.dirty.has_new(slot) {
-            mapping::write_and_wait(self, m, slot).await;
+            mapping::write_and_wait(self, m, slot, Wanted::ALL).await;
         }
         self.itruncate(m, &inode, Some(blocks)).await;
         inode.test_flags(m).await;
