@@ -356,7 +356,9 @@ def test_what_lies_beside_the_iolock_is_read_for_each_request_and_costs_a_transf
     Who had to queue for the line fetches it once more for the owner word.
     """
     busy = ("device=ramdisk", "workload.rw=randread", "workload.tasks=8", "measure.duration=5 ms")
-    assert 3 <= transfers(run(tmp_path, *busy), "xfs.IOLOCK") < 4
+    beside = "kernel.rules.xfs.iolock_line=with-block-size"
+    assert 3 <= transfers(run(tmp_path, *busy, beside), "xfs.IOLOCK") < 4
+    assert 2 <= transfers(run(tmp_path, *busy), "xfs.IOLOCK") < 3
     assert transfers(run(tmp_path, *busy, "filesystem.iolock=none"), "xfs.IOLOCK") < 0.01
 
 
