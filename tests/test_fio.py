@@ -351,7 +351,7 @@ def transfers(result: dict[str, Any], lock: str) -> float:
 def test_what_lies_beside_the_iolock_is_read_for_each_request_and_costs_a_transfer_where_the_lock_is_written(
     tmp_path: Path,
 ) -> None:
-    """Between two accesses of a CPU others have had the line: 2 transfers for the lock, and until 6.10 1 for `i_blkbits`.
+    """Between two accesses of a CPU others have had the line: 2 transfers for the lock, until 6.10 1 for `i_blkbits`.
 
     Who had to queue for the line fetches it once more for the owner word.
     """

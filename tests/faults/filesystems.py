@@ -290,6 +290,18 @@ OTHERS = [
         "if self.walks_read && !FAULT {",
     ),
     Fault(
+        "folios: all are of one page",
+        E + "filesystems/folios.rs",
+        "if !self.large {",
+        "if FAULT || !self.large {",
+    ),
+    Fault(
+        "folios: of a file that goes only the first is dropped",
+        E + "filesystems/calls.rs",
+        "self.dropping(folios.saturating_sub(1))",
+        "self.dropping(if FAULT { 0 } else { folios.saturating_sub(1) })",
+    ),
+    Fault(
         "statfs: takes as long with any number of CPUs",
         E + "filesystems/calls.rs",
         "c.statfs_cpu * Time::from(m.cpus())",
