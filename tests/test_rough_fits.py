@@ -207,3 +207,29 @@ def test_a_fit_that_ends_at_a_bound_is_begun_from_the_other_side(monkeypatch: py
     fit = calibrate.calibrate(parameters, [row(0), row(1)], lambda _: (), to_spec=lambda *_: {})
     assert fit.values["p0"] == pytest.approx(600, rel=0.01)
     assert fit.values["p1"] == pytest.approx(50, rel=0.01)
+
+
+class Coarse:
+    """Two rows and two parameters that hardly move them; notes what is tried."""
+
+    resolution = 0.6
+    parameters = (Parameter("a", 1.0, 10.0), Parameter("b", 1.0, 10.0))
+    rows = ("a", "b")
+
+    def __init__(self) -> None:
+        self.tried: list[Vector] = []
+
+    def __call__(self, values: Vector) -> Vector:
+        self.tried.append(values)
+        return 2 + 0.01 * values
+
+    def part(self, rows: Sequence[int], parameters: Sequence[int], at: Vector) -> Coarse:
+        raise NotImplementedError
+
+
+def test_no_difference_is_taken_outside_the_bounds() -> None:
+    """Near its highest value a parameter is varied downwards, but no further than to its lowest."""
+    coarse = Coarse()
+    find(coarse, np.array([9.0, 9.0]))
+    assert np.min(coarse.tried) >= 1.0
+    assert np.max(coarse.tried) <= 10.0

@@ -166,7 +166,7 @@ def _correcting(objective: Rough, start: Vector, slopes: Vector | None) -> tuple
 
     here = residuals(x)
     reach, fresh = 1.0, slopes is None
-    known = _differences(residuals, x, here, objective, high) if slopes is None else slopes * start
+    known = _differences(residuals, x, here, objective, (low, high)) if slopes is None else slopes * start
     for _ in range(STEPS):
         if size(here) <= objective.resolution:
             break
@@ -174,7 +174,7 @@ def _correcting(objective: Rough, start: Vector, slopes: Vector | None) -> tuple
         if np.max(np.abs(known @ step)) <= objective.resolution:  # no row would be seen to change
             if fresh or x.size == 1:
                 break
-            known, fresh = _differences(residuals, x, here, objective, high), True
+            known, fresh = _differences(residuals, x, here, objective, (low, high)), True
             continue
         there = residuals(x + step)
         if size(there - here - known @ step) > objective.resolution:
@@ -237,23 +237,27 @@ def _box(objective: Rough, start: Vector) -> tuple[Vector, Vector, Vector]:
 
 def _first_slopes(objective: Rough, start: Vector) -> Vector:
     """Slopes where a search begins, by differences."""
-    _, high, x = _box(objective, start)
+    low, high, x = _box(objective, start)
 
     def residuals(x: Vector) -> Vector:
         return objective(x * start)
 
-    return _differences(residuals, x, residuals(x), objective, high) / start
+    return _differences(residuals, x, residuals(x), objective, (low, high)) / start
 
 
 def _differences(
-    residuals: Callable[[Vector], Vector], x: Vector, here: Vector, objective: Rough, high: Vector
+    residuals: Callable[[Vector], Vector],
+    x: Vector,
+    here: Vector,
+    objective: Rough,
+    box: tuple[Vector, Vector],
 ) -> Vector:
     """Slopes by differences, wide enough that they are the parameter's and not the noise of another interleaving."""
     columns = []
     for number in range(x.size):
-        width = max(0.1, 3 * objective.resolution) * x[number]
+        (low, high), width = (bound[number] for bound in box), max(0.1, 3 * objective.resolution) * x[number]
         aside = x.copy()
-        aside[number] += width if x[number] + width <= high[number] else -width
+        aside[number] = x[number] + width if x[number] + width <= high else max(x[number] - width, low)
         columns.append((residuals(aside) - here) / (aside[number] - x[number]))
     return np.column_stack(columns)
 
