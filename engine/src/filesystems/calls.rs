@@ -11,7 +11,7 @@ use super::file_locks::FileLocks;
 use super::folios::Folios;
 use super::parents::Children;
 use super::rename_lock::RenameLock;
-use super::{DirId, File, BLOCK};
+use super::{DirId, File};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
 use crate::lru::Lru;
@@ -144,10 +144,9 @@ impl Calls {
         m.touch(line, Access::Atomic);
     }
 
-    /// The line of the count of references of the folio at an offset of a file. A folio is a page here.
+    /// The line of the count of references of the folio at an offset of a file. Each page has a count of its own here, also in a large folio.
     fn folio<M: Machine>(&self, m: &M, file: &File, offset: u64) -> LineId {
-        let number = offset / u64::from(BLOCK);
-        *self.counts.borrow_mut().entry((file.inode, number)).or_insert_with(|| m.new_line(1))
+        *self.counts.borrow_mut().entry((file.inode, offset / PAGE)).or_insert_with(|| m.new_line(1))
     }
 
     /// `open` of a name that exists and is cached, which takes `walk` and then `rest`. The walk takes a reference
