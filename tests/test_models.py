@@ -99,6 +99,7 @@ NEVER_MEASURED_AS_A_WHOLE = {
     "guest-2cpu-emerald",
     "haswell-ep-24",
     "haswell-ex-144",
+    "knights-mill-288",
     "sapphire-rapids-192",
     "westmere-ex-40",
 }
