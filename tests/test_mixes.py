@@ -153,6 +153,16 @@ def test_fs_mark_creates_syncs_and_unlinks_as_often_as_its_options_say(
     assert slow == (sync == 1 and filesystem != "tmpfs")
 
 
+def test_threads_of_fs_mark_meet_in_one_directory_as_long_as_they_stay_there(scenario: MakeSpec) -> None:
+    def waits(files: int) -> int:
+        options = {"kind": "fs_mark", "tasks": 4, "files": 1000, "size": None, "sync": 0, "keep": True}
+        options |= {"subdirectories": 8, "files_per_directory": files}
+        locks = simulate_whole(scenario("ext4", options)).locks
+        return sum(lock.contended for lock in locks if lock.name == "vfs.i_rwsem (directory)")
+
+    assert waits(1000) > 2 * waits(1)
+
+
 def test_kept_files_stay_and_are_not_unlinked(scenario: MakeSpec) -> None:
     result = simulate_whole(
         scenario("xfs", {"kind": "fs_mark", "files": 10, "size": None, "sync": 0, "keep": True})

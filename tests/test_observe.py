@@ -53,6 +53,8 @@ def point(workload: dict[str, Any], **more: Any) -> Point:  # noqa: ANN401
         ({"kind": "create", "tasks": 3}, "fs_mark -d '/srv/a b' -t 3 -s 0 -S 0 -k -n 20000"),
         ({"kind": "fs_mark", "tasks": 2, "directories": "per-task", "files": 7, "sync": 0},
          "fs_mark -d '/srv/a b'/0 -d '/srv/a b'/1 -s 51200 -w 16384 -S 0 -n 7 -L 5"),
+        ({"kind": "fs_mark", "tasks": 2, "files": 7, "sync": 0, "subdirectories": 3, "files_per_directory": 2},
+         "fs_mark -d '/srv/a b' -t 2 -s 51200 -w 16384 -S 0 -n 7 -D 3 -N 2 -L 5"),
         ({"kind": "dbench", "tasks": 4}, "dbench -D '/srv/a b' -t 10 4"),
         ({"kind": "fio", "tasks": 4, "rwmixread": "70 %", "direct": True, "iodepth": 8, "size": "1 GiB"},
          "fio --name=load --rw=randrw --rwmixread=70 --bs=4096 --size=1073741824 --numjobs=4 --ioengine=libaio "

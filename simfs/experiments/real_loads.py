@@ -29,7 +29,9 @@ def real_load(point: Point, at: str) -> str:
         case FsMark():
             size = 0 if load.size is None else load.size
             keep = " -k" if load.keep else ""
-            options = f"-s {size} -w {load.write} -S {load.sync} -n {load.files}{keep} -L 5"
+            below = load.subdirectories
+            spread = f" -D {below} -N {load.files_per_directory}" if below > 1 else ""
+            options = f"-s {size} -w {load.write} -S {load.sync} -n {load.files}{spread}{keep} -L 5"
             return _fs_mark(tasks, where, load.directories, options)
         case Dbench():
             return f"dbench -D {where} -t {SECONDS} {tasks}"

@@ -168,6 +168,7 @@ def _fs_mark() -> st.SearchStrategy[Section]:
             "write": bytes_,
             "sync": st.sampled_from([0, 1, 3, 5]),
             "keep": flags,
+            "files_per_directory": st.integers(1, 3),
             **_directories(),
         }
     )

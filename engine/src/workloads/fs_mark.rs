@@ -27,6 +27,8 @@ pub struct Params {
     chunk: u32,
     sync: Sync,
     keep: bool,
+    /// Files in a directory before a thread goes on to its next one (`-N`).
+    files_per_directory: usize,
     user: Time,
 }
 
@@ -46,6 +48,7 @@ impl Params {
             chunk: (w.number("write_bytes") as u32).max(1),
             sync,
             keep: w.number("keep") > 0.0,
+            files_per_directory: w.number("files_per_directory").max(1.0) as usize,
             user,
         })
     }
@@ -63,10 +66,10 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dirs: Rc<[DirId]
     let mut serial = 0;
     let mut made = Vec::new();
     loop {
-        for number in 0..p.files {
+        for number in 0..p.files as usize {
             m.begin();
             m.run(Account::User, p.user).await;
-            let (dir, name) = (dirs[number as usize % dirs.len()], name_of(thread, serial));
+            let (dir, name) = (dirs[number / p.files_per_directory % dirs.len()], name_of(thread, serial));
             serial += 1;
             let Ok(mut file) = fs.create(&m, dir, &name).await else { return m.give_up("no space left") };
             write_file(&m, &*fs, &mut file, &p).await;
