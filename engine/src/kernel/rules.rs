@@ -253,6 +253,8 @@ rules! {
     "btrfs.direct_write" => direct_write: btrfs::DirectWrite = btrfs::DirectWrite::Direct;
     /// What a direct write holds.
     "btrfs.dio_writes" => btrfs_dio_writes: btrfs::DioWrites = btrfs::DioWrites::Shared;
+    /// With what handle an inode is marked dirty (`btrfs_dirty_inode`).
+    "btrfs.dirty_inode" => dirty_inode: btrfs::DirtyInode = btrfs::DirtyInode::Joins;
     /// When a commit that waits for the one before keeps out who starts a handle (`btrfs_commit_transaction`).
     "btrfs.commit_start" => commit_start: btrfs::CommitStart = btrfs::CommitStart::AfterPrevious;
     /// Of several tasks that want a commit, who runs delayed references before it (`btrfs_commit_transaction`).
