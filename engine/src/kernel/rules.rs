@@ -179,6 +179,8 @@ rules! {
     "xfs.inodegc" => inodegc: xfs::Inactivation = xfs::Inactivation::PerCpu;
     /// What a `statfs` does about unlinked inodes that wait for a worker (`xfs_fs_statfs`).
     "xfs.statfs_inodegc" => statfs_inodegc: xfs::StatfsInodegc = xfs::StatfsInodegc::Push;
+    /// Who takes the number of an inode that is still in core waits for a grace period (`xfs_iget_recycle`).
+    "xfs.recycle_waits" => recycle_waits: bool = false;
     /// When the pointers of unlinked lists are changed in the inodes' buffers (`xfs_iunlink`).
     "xfs.iunlink" => iunlink: xfs::UnlinkedList = xfs::UnlinkedList::InMemory;
     /// How `fsync` holds the ILOCK (`xfs_fsync_flush_log`).
