@@ -12,7 +12,7 @@ def rate(tmp_path: Path, rule: str) -> float:
         "simfs: 1\nname: times\ntitle: times\nmachine: {profile: cascade-lake-96}\n"
         f"kernel: {{profile: linux-5.11, rules: {{btrfs.preempt_sums: true, btrfs.dirty_inode: {rule}}}}}\n"
         "filesystem: {kind: btrfs, size: 16 GiB}\n"
-        "workload: {kind: mix, operations: [{op: utimes}], directories: per-task, files: 1, file_size: null, tasks: 8}\n"
+        "workload: {kind: mix, operations: [{op: utimes}], directories: per-task, files: 1, tasks: 8}\n"
     )
     return run_scenario(tmp_path / "times.yaml", text, warmup_ns=1e6, duration_ns=4e6).operations
 

@@ -49,7 +49,9 @@ def test_who_truncates_an_unlinked_file_leaves_the_list_alone(tmp_path: Path) ->
     """It is there since the `unlink` (`i_orphan`, `i_nlink`)."""
     run = spec(tmp_path, 4)
     named, unlinked = (
-        simulate_whole(run | {"workload": run["workload"] | {"params": {**run["workload"]["params"], "unlinked": n}}})
+        simulate_whole(
+            run | {"workload": run["workload"] | {"params": {**run["workload"]["params"], "unlinked": n}}}
+        )
         for n in (0.0, 1.0)
     )
     assert the_lock(named, "ext4.orphan lock").acquired > 0

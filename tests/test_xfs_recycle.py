@@ -1,4 +1,4 @@
-"""A new file on XFS takes the inode of one that was removed at once, or, as was posted once, after a grace period of RCU."""
+"""A new file on XFS takes the inode of one just removed at once, or, as posted once, after a grace period of RCU."""
 
 from __future__ import annotations
 
