@@ -82,3 +82,9 @@ def test_both_machines_agree_about_a_disk(tmp_path: Path, tasks: int) -> None:
 def test_only_a_disk_has_an_arm(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="device nvme is no disk"):
         spec(tmp_path, "device.profile=nvme")
+
+
+def test_both_machines_agree_about_a_log_on_a_disk(tmp_path: Path) -> None:
+    load = "workload={kind: mix, tasks: 3, order: in-turn, operations: [{op: chmod}, {op: fsync}]}"
+    given = spec(tmp_path, "filesystem.kind=xfs", load)
+    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e8}) > 20
