@@ -55,6 +55,19 @@ def test_one_block_again_and_again_comes_once_a_turn(tmp_path: Path) -> None:
     assert time_each(tmp_path, "workload.size=4 KiB") == pytest.approx(TURN, rel=0.01)
 
 
+def test_log_buffers_lie_one_behind_the_other(tmp_path: Path) -> None:
+    """Each fsync writes one, and no arm moves for it."""
+    each = time_each(
+        tmp_path,
+        "filesystem.kind=xfs",
+        "device.flush={time: 100 us, cv: 0}",
+        "device.write={time: 100 us, cv: 0}",
+        "workload={kind: mix, tasks: 1, order: in-turn, operations: [{op: chmod}, {op: fsync}]}",
+        "measure.duration=1 s",
+    )
+    assert each < 0.1 * TURN
+
+
 def test_the_more_requests_a_disk_has_the_sooner_it_reaches_one_of_them(tmp_path: Path) -> None:
     times = [time_each(tmp_path, f"workload.tasks={tasks}") for tasks in (1, 4, 16)]
     assert times[0] > 1.5 * times[1] > 1.5 * 1.5 * times[2]
@@ -69,3 +82,9 @@ def test_both_machines_agree_about_a_disk(tmp_path: Path, tasks: int) -> None:
 def test_only_a_disk_has_an_arm(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="device nvme is no disk"):
         spec(tmp_path, "device.profile=nvme")
+
+
+def test_both_machines_agree_about_a_log_on_a_disk(tmp_path: Path) -> None:
+    load = "workload={kind: mix, tasks: 3, order: in-turn, operations: [{op: chmod}, {op: fsync}]}"
+    given = spec(tmp_path, "filesystem.kind=xfs", load)
+    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e8}) > 20

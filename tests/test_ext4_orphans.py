@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, rate, simulate
+from engine import Spec, rate, simulate, simulate_whole, the_lock
 from simfs.scenario import expand, load, to_run_spec
 
 
@@ -43,6 +43,19 @@ def test_many_on_the_list_fetch_each_others_inodes(tmp_path: Path, orphan_file: 
     kernel = {"kernel": "linux-5.15", "orphan_file": True} if orphan_file else {}
     short, long = (speed(tmp_path, 12, lines, **kernel) for lines in (1, 100))
     assert (long < 0.9 * short) == slower
+
+
+def test_who_truncates_an_unlinked_file_leaves_the_list_alone(tmp_path: Path) -> None:
+    """It is there since the `unlink` (`i_orphan`, `i_nlink`)."""
+    run = spec(tmp_path, 4)
+    named, unlinked = (
+        simulate_whole(
+            run | {"workload": run["workload"] | {"params": {**run["workload"]["params"], "unlinked": n}}}
+        )
+        for n in (0.0, 1.0)
+    )
+    assert the_lock(named, "ext4.orphan lock").acquired > 0
+    assert all(lock.acquired == 0 for lock in unlinked.locks if lock.name == "ext4.orphan lock")
 
 
 def test_who_is_alone_on_the_list_has_all_lines(tmp_path: Path) -> None:

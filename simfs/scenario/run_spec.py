@@ -322,7 +322,8 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(use, Mix):
         params |= {"order": use.order, "file_set": use.file_set, "files": use.files}
         params |= {"threads": float(use.threads), "descriptors": float(use.descriptors)}
-        params |= {"watched": float(use.watched)} | ({} if use.names is None else {"names": use.names})
+        params |= {"watched": float(use.watched), "unlinked": float(use.unlinked)}
+        params |= {} if use.names is None else {"names": use.names}
         params |= _chosen(use.random_distribution)
         params |= {"file_bytes": use.file_size or 0, "operations": [_operation(o) for o in use.operations]}
     if isinstance(use, Naming) and use.name_format is not None:

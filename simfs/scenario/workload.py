@@ -239,6 +239,10 @@ class Mix(Naming, Serving):
         default=False,
         description="Somebody watches the tasks' directories (inotify): an open or close takes a reference of them.",
     )
+    unlinked: StrictBool = Field(
+        default=False,
+        description="The files of the set were unlinked and are still open: on ext4 they stay on the list of orphans.",
+    )
     random_distribution: RandomDistribution = Field(
         default="random",
         description="Of which any is taken: 'zipf:1.2' takes the first ones the most often, by Zipf's law.",

@@ -5,7 +5,7 @@
 //! are written, so that those that began together share their second flush, too. So it is in each queue of the device, of which
 //! an NVMe drive has one for each CPU: what two CPUs have written shares nothing (`blk_get_flush_queue`, since 3.18).
 
-use super::End;
+use super::{End, Place};
 use std::collections::VecDeque;
 
 /// A request of a sequence.
@@ -30,8 +30,8 @@ pub(super) enum Next {
 #[derive(Debug)]
 pub(super) struct Sequence {
     pub preflush: bool,
-    /// None for a flush alone.
-    pub bytes: Option<u32>,
+    /// How many bytes, and where; None for a flush alone.
+    pub data: Option<(u32, Place)>,
     pub postflush: bool,
     pub end: End,
 }
@@ -85,7 +85,7 @@ impl Flushes {
         let mut running = std::mem::take(&mut self.running);
         for id in running.drain(..) {
             let begun = self.begun(id);
-            if begun.sequence.bytes.is_some() && !begun.written {
+            if begun.sequence.data.is_some() && !begun.written {
                 self.write(id);
             } else {
                 self.end(id);
@@ -113,9 +113,9 @@ impl Flushes {
         self.next.pop_front()
     }
 
-    /// Bytes of a sequence's data.
-    pub fn bytes(&self, id: u32) -> u32 {
-        self.sequences[id as usize].as_ref().and_then(|begun| begun.sequence.bytes).expect("its data are to be written")
+    /// A sequence's data.
+    pub fn data(&self, id: u32) -> (u32, Place) {
+        self.sequences[id as usize].as_ref().and_then(|begun| begun.sequence.data).expect("its data are to be written")
     }
 
     fn begun(&mut self, id: u32) -> &mut Begun {
@@ -149,7 +149,7 @@ mod tests {
     use super::{End, Flushes, Next, Sequence, Step};
 
     fn log_write(done: u32, postflush: bool) -> Sequence {
-        Sequence { preflush: true, bytes: Some(4096), postflush, end: End::Complete(done) }
+        Sequence { preflush: true, data: Some((4096, None)), postflush, end: End::Complete(done) }
     }
 
     /// What is to be done now: requests, and completions as numbers.

@@ -37,7 +37,7 @@ pub enum Request {
     /// `REQ_OP_FLUSH`: what ended before it is safe.
     Flush,
     /// A write with `REQ_PREFLUSH`, what ended before it is safe first, or `REQ_FUA`, it is safe itself when it ends.
-    LogWrite { bytes: u32, preflush: bool, fua: bool },
+    LogWrite { bytes: u32, at: Place, preflush: bool, fua: bool },
 }
 
 /// What a work item is about, and what its end completes if its owner has use for that.
@@ -165,7 +165,7 @@ impl BlockDevice {
         match request {
             _ if self.write_cache => Some(request),
             Request::Flush => None,
-            Request::LogWrite { bytes, .. } => Some(Request::LogWrite { bytes, preflush: false, fua: false }),
+            Request::LogWrite { bytes, at, .. } => Some(Request::LogWrite { bytes, at, preflush: false, fua: false }),
             Request::Read { .. } | Request::Write { .. } => Some(request),
         }
     }
@@ -191,14 +191,14 @@ impl BlockDevice {
             return Self::finish(m, end).await;
         }
         m.run(Account::System, self.submit).await;
-        let (preflush, bytes, postflush) = match request {
+        let (preflush, data, postflush) = match request {
             Request::Flush => (true, None, false),
-            Request::LogWrite { bytes, preflush, fua } => (preflush, Some(bytes), fua && !self.fua),
+            Request::LogWrite { bytes, at, preflush, fua } => (preflush, Some((bytes, at)), fua && !self.fua),
             Request::Read { .. } | Request::Write { .. } => (false, None, false),
         };
         if preflush || postflush {
             let queue = if self.flushes.len() > 1 { m.cpu() } else { 0 };
-            self.flushes_of(queue).begin(Sequence { preflush, bytes, postflush, end });
+            self.flushes_of(queue).begin(Sequence { preflush, data, postflush, end });
             self.go_on(m, queue).await;
         } else {
             self.issue(m, request, Part::Alone(end));
@@ -314,7 +314,10 @@ impl BlockDevice {
                     m.run(Account::System, device.dispatch).await;
                     let request = match step {
                         Step::Flush => Request::Flush,
-                        Step::Data(id) => Request::Write { bytes: device.flushes_of(queue).bytes(id), at: None },
+                        Step::Data(id) => {
+                            let (bytes, at) = device.flushes_of(queue).data(id);
+                            Request::Write { bytes, at }
+                        }
                     };
                     device.issue(&m, request, Part::Sequence((queue, step)));
                 }
@@ -365,14 +368,14 @@ impl BlockDevice {
 
     /// Writes after what was written before is safe, and waits until this is safe, too.
     pub async fn write_ordered<M: Machine>(&self, m: &M, bytes: u32) {
-        self.io(m, Request::LogWrite { bytes, preflush: true, fua: true }).await;
+        self.io(m, Request::LogWrite { bytes, at: None, preflush: true, fua: true }).await;
     }
 
     /// A flush, whose end is waited for, and then a write that is waited for until it is safe (`write_all_supers` of btrfs,
     /// `jbd2_journal_update_sb_log_tail`).
     pub async fn flush_then_write<M: Machine>(&self, m: &M, bytes: u32) {
         self.io(m, Request::Flush).await;
-        self.io(m, Request::LogWrite { bytes, preflush: false, fua: true }).await;
+        self.io(m, Request::LogWrite { bytes, at: None, preflush: false, fua: true }).await;
     }
 
     /// Reads and waits.

@@ -86,6 +86,8 @@ pub struct Calls {
     pub(super) children: Children,
     /// The directory of the files of those tasks whose directory somebody watches, and whether the task has been there.
     watched: BySlot<(DirId, bool)>,
+    /// Tasks whose files have lost their names while they are open.
+    nameless: BySlot<()>,
     /// Lines of `i_writecount`, of files that were opened again for writing.
     writers: BySlot<LineId>,
     /// Lines of the counts of references of folios, by file and page.
@@ -125,6 +127,7 @@ impl Calls {
             directories,
             children,
             watched: BySlot::default(),
+            nameless: BySlot::default(),
             writers,
             counts,
             folios,
@@ -187,6 +190,16 @@ impl Calls {
     /// Somebody watches the directory of this task's files.
     pub fn watch(&self, task: TaskId, dir: DirId) {
         self.watched.put(task, (dir, false));
+    }
+
+    /// The files of this task have no name any more.
+    pub fn lose_names(&self, task: TaskId) {
+        self.nameless.put(task, ());
+    }
+
+    /// Whether the task's files have none.
+    pub fn are_nameless(&self, task: TaskId) -> bool {
+        self.nameless.get(task).is_some()
     }
 
     /// `__fsnotify_parent` of a file whose directory is watched (`DCACHE_FSNOTIFY_PARENT_WATCHED`): it takes a reference of the directory

@@ -80,6 +80,16 @@ choice! {
 }
 
 choice! {
+    /// With what handle an inode is marked dirty whose times or mode were changed (`btrfs_dirty_inode`).
+    pub enum DirtyInode {
+        /// With one that joins and reserves nothing (every release).
+        Joins = "joins",
+        /// With one that reserves room (posted in December 2020).
+        Starts = "starts",
+    }
+}
+
+choice! {
     /// When a commit that has to wait for the one before keeps out who starts a handle.
     pub enum CommitStart {
         /// At once (before 6.7).

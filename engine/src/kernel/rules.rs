@@ -179,6 +179,8 @@ rules! {
     "xfs.inodegc" => inodegc: xfs::Inactivation = xfs::Inactivation::PerCpu;
     /// What a `statfs` does about unlinked inodes that wait for a worker (`xfs_fs_statfs`).
     "xfs.statfs_inodegc" => statfs_inodegc: xfs::StatfsInodegc = xfs::StatfsInodegc::Push;
+    /// Who takes the number of an inode that is still in core waits for a grace period (`xfs_iget_recycle`).
+    "xfs.recycle_waits" => recycle_waits: bool = false;
     /// When the pointers of unlinked lists are changed in the inodes' buffers (`xfs_iunlink`).
     "xfs.iunlink" => iunlink: xfs::UnlinkedList = xfs::UnlinkedList::InMemory;
     /// How `fsync` holds the ILOCK (`xfs_fsync_flush_log`).
@@ -253,6 +255,8 @@ rules! {
     "btrfs.direct_write" => direct_write: btrfs::DirectWrite = btrfs::DirectWrite::Direct;
     /// What a direct write holds.
     "btrfs.dio_writes" => btrfs_dio_writes: btrfs::DioWrites = btrfs::DioWrites::Shared;
+    /// With what handle an inode is marked dirty (`btrfs_dirty_inode`).
+    "btrfs.dirty_inode" => dirty_inode: btrfs::DirtyInode = btrfs::DirtyInode::Joins;
     /// When a commit that waits for the one before keeps out who starts a handle (`btrfs_commit_transaction`).
     "btrfs.commit_start" => commit_start: btrfs::CommitStart = btrfs::CommitStart::AfterPrevious;
     /// Of several tasks that want a commit, who runs delayed references before it (`btrfs_commit_transaction`).

@@ -137,6 +137,7 @@ const MIX: Table = &[&[
     ("threads", Number(0.0)),
     ("descriptors", Number(3.0)),
     ("watched", Number(0.0)),
+    ("unlinked", Number(0.0)),
     ACT_NAMES,
     ("names", Optional),
     ("random_distribution", RANDOM_DISTRIBUTION),

@@ -32,7 +32,7 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
-use crate::kernel::btrfs::NocowCheck;
+use crate::kernel::btrfs::{DirtyInode, NocowCheck};
 use crate::waist::time::from_ns;
 use crate::waist::Machine;
 use crate::waist::{Access, LineId, LockId, Side, Time};
@@ -119,6 +119,7 @@ pub struct Btrfs {
     pub(super) nodatacow: bool,
     new_directories: bool,
     pub(super) nocow_check: NocowCheck,
+    pub(super) dirty_inode: DirtyInode,
     pub(super) costs: OperationCosts,
     pub(super) walked: Walked,
     pub(super) sb: SuperBlock,
@@ -176,6 +177,7 @@ impl Btrfs {
             nodatacow: kernel.nodatacow,
             new_directories: kernel.new_directories,
             nocow_check: costs.rules().nocow_check,
+            dirty_inode: costs.rules().dirty_inode,
             costs: operations,
             walked: Walked::default(),
             sb: SuperBlock::new(m, "btrfs", costs)?.overwriting_apart(overwritten),

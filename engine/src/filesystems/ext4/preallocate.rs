@@ -79,7 +79,8 @@ impl Ext4 {
         self.journal.begin_ordered_truncate(m, listed).await;
         let handle = self.journal.start(m, credits::INODE).await;
         let inode = self.files.borrow().slots[slot as usize].inode;
-        let orphan = self.add_orphan(m, inode, c.orphan).await;
+        let nameless = self.sb.calls.are_nameless(m.task()); // on the list since they lost their names (i_orphan, i_nlink)
+        let orphan = if nameless { None } else { self.add_orphan(m, inode, c.orphan).await };
         self.update_disksize(m, slot).await;
         self.stop_after(m, handle, slot, orphan.as_slice(), c.handle).await;
         let blocks = self.drop_data(slot, less);
@@ -91,7 +92,7 @@ impl Ext4 {
         }
         self.tables.use_block(m, inode, c.handle).await; // ext4_ext_truncate marks the inode dirty before, ext4_truncate after
         let changed = self.remove_space(m, slot, handle.transaction(), blocks).await;
-        let orphan = self.delete_orphan(m, inode, c.orphan).await;
+        let orphan = if nameless { None } else { self.delete_orphan(m, inode, c.orphan).await };
         self.stop(m, handle, slot, &[&changed[..], orphan.as_slice()].concat()).await;
         self.files.borrow_mut().slots[slot as usize].truncated |= less.is_none();
         self.change_inode(m, slot, c.dirty_inode).await; // mark_inode_dirty at the end of ext4_setattr

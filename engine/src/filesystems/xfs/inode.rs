@@ -4,7 +4,7 @@
 use super::log::buffer::Buffer;
 use super::log::Item;
 use crate::waist::Machine;
-use crate::waist::{Access, ClassId, LineId, LockId, Side};
+use crate::waist::{Access, ClassId, LineId, LockId, Side, Time};
 use std::cell::RefCell;
 
 /// The locks and lines of a file that is in use.
@@ -84,6 +84,8 @@ struct Slot {
     inode: Option<Inode>,
     /// Unlinked and not yet freed in core (`XFS_NEED_INACTIVE`, `XFS_INACTIVATING`).
     inactivating: bool,
+    /// The grace period after which nobody can still find it by its last name (`i_destroy_gp`).
+    unseen: u64,
     tail: Tail,
 }
 
@@ -99,12 +101,19 @@ pub struct Tail {
 /// All in-core inodes of a mount.
 #[derive(Debug, Default)]
 pub struct InodeTable {
+    /// How long a grace period takes, if who recycles an inode waits for one.
+    grace_period: Option<Time>,
     slots: RefCell<Vec<Slot>>,
     /// Cached in-core inodes by AG and inode number within it: slot + 1, or 0.
     cached: RefCell<Vec<Vec<u32>>>,
 }
 
 impl InodeTable {
+    /// Without inodes; of who recycles one for how long a grace period takes, if he waits for one.
+    pub fn new(grace_period: Option<Time>) -> Self {
+        Self { grace_period, ..Self::default() }
+    }
+
     /// The in-core inode of number `ino` (`xfs_iget`), and whether it was still in core (`iget_recycle`).
     ///
     /// The inodegc worker marks an inode free on disk before it has finished with the inode in core. Who is given that
@@ -116,9 +125,23 @@ impl InodeTable {
             m.wchan("xfs_iget");
             m.park().await;
         }
+        if recycled {
+            self.wait_for_grace_period(m, slot).await;
+        }
         let inode = self.fit(m, made_of, number.ino, slot);
         m.touch(inode.line, Access::Write);
         (slot, recycled)
+    }
+
+    /// `cond_synchronize_rcu` in `xfs_iget_recycle`, as posted: unless one is over that began after the inode was unlinked, it waits for
+    /// the next to begin and to end. Since inodes are unlinked all the time, one follows the other (`start_poll_synchronize_rcu`).
+    async fn wait_for_grace_period<M: Machine>(&self, m: &M, slot: u32) {
+        let Some(period) = self.grace_period else { return };
+        let over = m.now() / period;
+        if over < self.slots.borrow()[slot as usize].unseen {
+            m.wchan("synchronize_rcu");
+            m.sleep((over + 2) * period - m.now()).await;
+        }
     }
 
     /// The inode in core of a directory that `mkfs` has made.
@@ -158,7 +181,7 @@ impl InodeTable {
 
     fn new_slot(&self) -> u32 {
         let mut slots = self.slots.borrow_mut();
-        slots.push(Slot { inode: None, inactivating: false, tail: Tail::default() });
+        slots.push(Slot { inode: None, inactivating: false, unseen: 0, tail: Tail::default() });
         (slots.len() - 1) as u32
     }
 
@@ -173,8 +196,10 @@ impl InodeTable {
     }
 
     /// The last reference to an unlinked inode is gone (`xfs_inode_mark_reclaimable` finds that it needs inactivation).
-    pub fn set_need_inactive(&self, slot: u32) {
-        self.slots.borrow_mut()[slot as usize].inactivating = true;
+    pub fn set_need_inactive<M: Machine>(&self, m: &M, slot: u32) {
+        let slot = &mut self.slots.borrow_mut()[slot as usize];
+        slot.inactivating = true;
+        slot.unseen = self.grace_period.map_or(0, |period| m.now() / period + 2);
     }
 
     /// The worker is done with the inode (`xfs_inodegc_set_reclaimable`): its locks are unused, its number can be recycled.

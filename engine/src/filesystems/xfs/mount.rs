@@ -5,7 +5,7 @@ use super::contents::Contents;
 use super::inode::{Inode, InodeParts, InodeTable, Number};
 use super::log::buffer::{Buffer, Place};
 use super::log::clusters::Clusters;
-use super::log::{IclogSize, Item, Log};
+use super::log::{IclogSize, Item, Log, LogArea};
 use super::operations::file_io::{FileIo, Rules};
 use super::operations::fsync::Fsync;
 use super::operations::inactive::{self, Inactive, Worker};
@@ -24,6 +24,7 @@ use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
 use crate::kernel::vfs::Atime;
 use crate::kernel::xfs::{Inactivation, IolockLine, StatfsInodegc, UnlinkedList};
+use crate::waist::time::from_ns;
 use crate::waist::{ClassId, CpuId, LineId, LockId, Time};
 use crate::waist::{Host, Machine, Placement, SpawnKind};
 use std::cell::RefCell;
@@ -205,20 +206,23 @@ impl Xfs {
         let classes = AllocationGroup::classes(m);
         let layout = Layout::new(geometry);
         let layout = if costs.rules().attribute_forks { layout } else { layout.without_attributes() };
-        let log_size = u64::from(geometry.logblocks) * u64::from(crate::filesystems::BLOCK);
+        let bytes = |blocks: u64| blocks * u64::from(crate::filesystems::BLOCK);
+        // mkfs.xfs puts it into the group in the middle.
+        let before = u64::from(geometry.agcount / 2) * u64::from(geometry.agblocks);
+        let area = LogArea { start: bytes(before), bytes: bytes(u64::from(geometry.logblocks)) };
         let fs = Self {
             layout: RefCell::new(layout),
             costs: OperationCosts::new(costs)?,
             inactive: Inactive::new(costs)?,
             walk: Walk::new(costs)?,
             sb: SuperBlock::new(m, "xfs", costs)?,
-            log: Log::new(m, (log_size, iclogs), device.clone(), costs)?,
+            log: Log::new(m, (area, iclogs), device.clone(), costs)?,
             storage: device,
             io: FileIo::new(m, rules, costs)?,
             sync: Fsync::new(m, tick, costs)?,
             preallocate: Preallocate::new(costs)?,
             release: Release::new(costs)?,
-            inodes: InodeTable::default(),
+            inodes: InodeTable::new(costs.rules().recycle_waits.then_some(from_ns(costs.number("rcu.grace_period")?))),
             inode_classes: INODE_CLASSES.map(|(name, role)| m.class(name, role)),
             directory_classes: DIRECTORY_CLASSES.map(|(name, role)| m.class(name, role)),
             inode_lines: footprints.dir_inode,

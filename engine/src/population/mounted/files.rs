@@ -69,6 +69,8 @@ struct Crew {
     threads: Option<(TableWork, bool)>,
     /// Somebody watches its directories.
     watched: bool,
+    /// Its files have lost their names.
+    unlinked: bool,
 }
 
 impl Crew {
@@ -89,6 +91,7 @@ impl Crew {
             threads: (w.kind == WorkloadKind::Mix && w.number("threads") > 0.0)
                 .then(|| (TableWork::new(spec, w.number("descriptors") as u32), spec.kernel.rules.file_callback)),
             watched: w.kind == WorkloadKind::Mix && w.number("watched") > 0.0,
+            unlinked: w.kind == WorkloadKind::Mix && w.number("unlinked") > 0.0,
         })
     }
 
@@ -106,6 +109,9 @@ impl Crew {
             let task = self.work.start(m, fs.clone(), own.clone(), who, actors.next());
             if self.watched {
                 fs.super_block().calls.watch(task, own[0]);
+            }
+            if self.unlinked {
+                fs.super_block().calls.lose_names(task);
             }
             if let Some(group) = &group {
                 fs.super_block().thread_groups.put(task, group.clone());

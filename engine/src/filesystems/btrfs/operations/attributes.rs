@@ -4,6 +4,7 @@ use super::super::mount::Btrfs;
 use super::super::tree::items;
 use crate::filesystems::times::Timed;
 use crate::filesystems::File;
+use crate::kernel::btrfs::DirtyInode;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, Side, Time};
 
@@ -19,7 +20,10 @@ impl Btrfs {
 
     /// `btrfs_dirty_inode`: the inode is written later, with what else is delayed of it (`btrfs_delayed_update_inode`).
     pub(super) async fn dirty_inode<M: Machine>(&self, m: &M, inode: Timed, time: Time) {
-        let handle = self.transaction.join(m).await;
+        let handle = match self.dirty_inode {
+            DirtyInode::Joins => self.transaction.join(m).await,
+            DirtyInode::Starts => self.start_transaction(m).await,
+        };
         m.run(Account::System, time).await;
         m.touch(self.delayed_line, Access::Write);
         match inode {

@@ -14,7 +14,7 @@ mod pushes;
 use super::ail::{Ail, Lsn};
 use super::buffer::Item;
 use super::context::Context;
-use super::iclog::{IclogSize, Iclogs, Number};
+use super::iclog::{IclogSize, Iclogs, LogArea, Number};
 use super::Log;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
@@ -70,14 +70,14 @@ impl Checkpoints {
     pub fn new<M: Machine>(
         m: &M,
         ctx_lock: LockId,
-        (log_bytes, iclogs): (u64, IclogSize),
+        (area, iclogs): (LogArea, IclogSize),
         storage: Rc<BlockDevice>,
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         let rules = costs.rules();
         let most = (costs.number("cil_limit_mib")? * f64::from(1 << 20)) as u64;
         Ok(Self {
-            limit: (log_bytes / 8).min(most),
+            limit: (area.bytes / 8).min(most),
             ctx_lock,
             orders: rules.cil >= Cil::PerCpuLists && rules.cil_order,
             flushes: rules.log_flushes,
@@ -94,7 +94,7 @@ impl Checkpoints {
             turn: Cell::new(1),
             turn_waiters: RefCell::default(),
             written: RefCell::default(),
-            iclogs: Iclogs::new(m, storage, iclogs, costs)?,
+            iclogs: Iclogs::new(m, storage, (area, iclogs), costs)?,
         })
     }
 

@@ -53,6 +53,13 @@ impl IclogSize {
     }
 }
 
+/// Where the log is, in bytes from the beginning of the device (`sb_logstart`), and how large.
+#[derive(Clone, Copy, Debug)]
+pub struct LogArea {
+    pub start: u64,
+    pub bytes: u64,
+}
+
 /// A log buffer's number in the order in which they are filled.
 pub type Number = u32;
 
@@ -88,6 +95,9 @@ pub struct Iclogs {
     costs: IclogCosts,
     /// How large each is.
     pub size: IclogSize,
+    area: LogArea,
+    /// Where in it the next one is written.
+    next: Cell<u64>,
     /// Every buffer is written with both flags.
     always_ordered: bool,
     /// Those that are not free, oldest first; the number of the first.
@@ -105,13 +115,15 @@ impl Iclogs {
     pub fn new<M: Machine>(
         m: &M,
         storage: Rc<BlockDevice>,
-        size: IclogSize,
+        (area, size): (LogArea, IclogSize),
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         Ok(Self {
             storage,
             costs: IclogCosts::new(costs)?,
             size,
+            area,
+            next: Cell::new(0),
             always_ordered: costs.rules().log_flushes == LogFlushes::Each,
             iclogs: RefCell::default(),
             first: Cell::new(0),
@@ -183,12 +195,20 @@ impl Iclogs {
             iclog.switched = true;
             let bytes = (self.size.header() + iclog.used).next_multiple_of(SECTOR) as u32;
             let (preflush, fua) = (iclog.preflush || self.always_ordered, iclog.fua || self.always_ordered);
-            (iclog.writers == 0).then_some((bytes, Request::LogWrite { bytes, preflush, fua }))
+            (iclog.writers == 0)
+                .then(|| (bytes, Request::LogWrite { bytes, at: Some(self.place(bytes)), preflush, fua }))
         });
         if let Some((bytes, request)) = request {
             m.run(Account::System, self.costs.sync + self.costs.kib * Time::from(bytes) / KIB).await;
             self.storage.submit(m, request, End::Queue(self.ended.clone(), (number, 0))).await;
         }
+    }
+
+    /// One buffer is written behind the other, round and round.
+    fn place(&self, bytes: u32) -> u64 {
+        let next = if self.next.get() + u64::from(bytes) > self.area.bytes { 0 } else { self.next.get() };
+        self.next.set(next + u64::from(bytes));
+        self.area.start + next
     }
 
     /// A commit record is in a buffer, to which the caller has a reference.

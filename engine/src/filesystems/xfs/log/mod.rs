@@ -4,7 +4,7 @@
 //! items to the tail of one list and added up their space, under a spinlock.
 
 pub use buffer::Item;
-pub use iclog::IclogSize;
+pub use iclog::{IclogSize, LogArea};
 mod ail;
 pub mod buffer;
 mod checkpoint;
@@ -98,10 +98,10 @@ impl Logged {
 }
 
 impl Log {
-    /// Makes the lines and locks of a log of so many bytes, with buffers of this size.
+    /// Makes the lines and locks of a log that lies there, with buffers of this size.
     pub fn new<M: Machine>(
         m: &M,
-        (bytes, iclogs): (u64, IclogSize),
+        (area, iclogs): (LogArea, IclogSize),
         storage: Rc<BlockDevice>,
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
@@ -111,13 +111,13 @@ impl Log {
             active: costs.rules().counts_transactions.then(|| m.new_line(1)),
             cil: m.new_line(costs.number("xfs_cil.shared")? as u32),
             ctx_lock,
-            checkpoints: Checkpoints::new(m, ctx_lock, (bytes, iclogs), storage, costs)?,
+            checkpoints: Checkpoints::new(m, ctx_lock, (area, iclogs), storage, costs)?,
             design: costs.rules().cil,
             cil_lock: m.new_lock(m.class("xfs.xc_cil_lock", "xfs.cil_lock")),
             counters: m.new_line(costs.number("xfs_cil.counters")? as u32),
             list: m.new_line(costs.number("xfs_cil.item_neighbours")? as u32),
             costs: CilCosts::new(costs)?,
-            bytes,
+            bytes: area.bytes,
             grants: GrantHead::default(),
             ail: RefCell::default(),
             pusher: Pusher::new(m, costs)?,

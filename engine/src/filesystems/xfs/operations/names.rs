@@ -116,7 +116,7 @@ impl Xfs {
         let rest = self.sb.inodes.leave(m, listed::file(file.inode), None, c.evict + pages + c.queue).await;
         m.run(Account::System, rest).await;
         m.call_rcu(1, c.callback);
-        self.inodes.set_need_inactive(file.inode);
+        self.inodes.set_need_inactive(m, file.inode);
         let gc = match self.inactivation {
             Inactivation::Task => return self.inactive(m, file.inode, file.written).await,
             Inactivation::PerCpu => &self.inodegc[m.cpu() as usize],

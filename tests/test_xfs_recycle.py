@@ -1,0 +1,36 @@
+"""A new file on XFS takes the inode of one just removed at once, or, as posted once, after a grace period of RCU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from machines import assert_same
+
+from engine import Spec, rate, simulate
+from simfs.scenario import expand, load, to_run_spec
+
+GRACE_PERIOD = 4e6  # ns
+
+
+def spec(tmp_path: Path, waits: bool, tasks: int = 4) -> Spec:
+    path = tmp_path / "recycle.yaml"
+    path.write_text(
+        "simfs: 1\nname: recycle\ntitle: recycle\nmachine: server-24\n"
+        f"kernel: {{profile: linux-5.14, rules: {{xfs.recycle_waits: {str(waits).lower()}}}}}\n"
+        "filesystem: {kind: xfs, size: 8 GiB}\n"
+        f"workload: {{kind: create_unlink, tasks: {tasks}, directories: per-task}}\n"
+    )
+    return to_run_spec(expand(load(str(path)))[0], 0) | {"warmup_ns": 0, "duration_ns": 4e7}
+
+
+def test_who_takes_an_inode_that_was_just_removed_waits_for_a_grace_period(tmp_path: Path) -> None:
+    """Before 5.15 the inode is free when `unlink` returns, so that each task takes its own again."""
+    at_once, waited = (rate(simulate(spec(tmp_path, waits, tasks=1))) for waits in (False, True))
+    assert at_once > 80 / GRACE_PERIOD
+    assert 0.4 / GRACE_PERIOD < waited < 1 / GRACE_PERIOD
+
+
+@pytest.mark.slow
+def test_both_machines_agree_on_the_wait(tmp_path: Path) -> None:
+    assert assert_same(spec(tmp_path, waits=True)) > 10
