@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from simfs.scenario import expand, load
-from simfs.scenario.models import load_machine, load_vfs_instructions
+from simfs.scenario.models import load_classes, load_machine, load_vfs_instructions
 from simfs.scenario.run_spec import to_run_spec
 
 
-def costs(machine: str) -> dict[str, Any]:
+def costs(machine: str, *more: str) -> dict[str, Any]:
     """The VFS's costs on XFS, in ns of this machine."""
-    settings = ["sweep={}", f"machine={machine}", "filesystem.kind=xfs", "workload.tasks=1"]
+    settings = ["sweep={}", f"machine={machine}", "filesystem.kind=xfs", "workload.tasks=1", *more]
     spec = to_run_spec(expand(load("guest-operations", settings))[0], 0)
     speed = spec["machine"]["costs"]["speed"]
     return {name: ns * speed for name, ns in spec["vfs"]["costs"].items()}
@@ -25,6 +25,18 @@ def test_an_emulated_step_takes_its_instructions() -> None:
         assert found[name] == pytest.approx(step.plain)
 
 
+def expected(step: str, entries: int) -> float:
+    """What a step of the VFS on XFS takes on the guest: entries, classes of instructions, all others, lines of code."""
+    prices = {name: each.plain for name, each in load_machine("guest-2cpu-emerald").classes.items()}
+    counts = dict(load_classes("xfs").get(step, {}))
+    fetched = counts.pop("fetch", 0)
+    entered = load_machine("emulated").micro["syscall"].plain
+    others = load_vfs_instructions("xfs")[step].plain - entries * entered - sum(counts.values())
+    classed = sum(prices[name] * number for name, number in counts.items())
+    entry = load_machine("guest-2cpu-emerald").micro["syscall"].plain
+    return entries * entry + classed + others * prices["plain"] + fetched * prices["fetch"]
+
+
 @pytest.mark.parametrize(
     ("step", "entries"),
     [
@@ -34,10 +46,33 @@ def test_an_emulated_step_takes_its_instructions() -> None:
         ("call.readdir", 5),
     ],
 )
-def test_a_step_with_entries_takes_what_a_system_call_was_measured_to_take(step: str, entries: int) -> None:
-    machine = load_machine("guest-2cpu-emerald")
-    price = machine.costs.instruction.plain
-    bare = load_machine("emulated").micro["syscall"].plain
-    rest = load_vfs_instructions("xfs")[step].plain - entries * bare
-    expected = entries * machine.micro["syscall"].plain + rest * price
-    assert costs("guest-2cpu-emerald")[step] == pytest.approx(expected)
+def test_a_step_takes_its_entries_and_each_class_of_its_instructions(step: str, entries: int) -> None:
+    assert costs("guest-2cpu-emerald")[step] == pytest.approx(expected(step, entries))
+
+
+def test_instructions_of_all_classes_take_longer_where_those_of_locks_do() -> None:
+    usual = load_machine("guest-2cpu-emerald").costs.instruction.plain
+    slow = costs("guest-2cpu-emerald", f"machine.costs.instruction={2 * usual} ns")
+    assert slow["call.setattr_under_i_rwsem"] == pytest.approx(2 * expected("call.setattr_under_i_rwsem", 0))
+
+
+def test_a_name_of_a_listing_calls_back_and_stores_to_the_user() -> None:
+    name = load_classes("tmpfs")["call.readdir_name"]
+    assert name["user"] == pytest.approx(1, abs=0.1)
+    assert name["indirect"] > 1
+
+
+def test_a_short_call_has_its_code_in_the_l1_and_a_create_has_not() -> None:
+    steps = load_classes("xfs")
+    assert steps["call.fstat"].get("fetch", 0) < 5
+    assert sum(of.get("fetch", 0) for name, of in steps.items() if name.startswith("cu_short.")) > 500
+
+
+def line_hit(scenario: str, *settings: str) -> float:
+    spec = to_run_spec(expand(load(scenario, ["machine=guest-2cpu-emerald", *settings]))[0], 0)
+    return float(spec["machine"]["costs"]["line_hit"])
+
+
+def test_atomics_that_steps_have_are_not_paid_twice() -> None:
+    assert line_hit("guest-operations") == 0
+    assert line_hit("lock-cycle") == load_machine("guest-2cpu-emerald").costs.line_hit.plain

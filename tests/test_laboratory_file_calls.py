@@ -76,3 +76,10 @@ def test_a_page_more_is_a_folio_of_its_own_where_none_is_large() -> None:
         "xfs.call.overwrite_folio": [1300],
         "xfs.call.append_folio": [3600],
     }
+
+
+def test_an_open_is_parted_where_the_file_is_opened_and_the_loops_end_is_left_out() -> None:
+    one = [("entry_SYSCALL_64", 0, 5), ("__x64_sys_openat", 1, 30), ("vfs_open", 2, 7), ("", -1, 10)]
+    (row,) = made.rows("own:open", *one, *one, *one)
+    found = file_calls.opens(Loop(row.log))
+    assert found == {"call.open_walk": [35, 35], "call.open_rest": [7, 7]}

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from laboratory import blocks, steps
+import yaml
+from laboratory import blocks, counted, fetched, steps
 from numpy.typing import NDArray
 
 from simfs.scenario import load, models
@@ -49,6 +50,39 @@ def test_tracer_and_interrupts_are_left_out_until_they_return() -> None:
         (0x020, TASK + 0x800, 2),
     )
     assert executed(log).tolist() == [0, 7, 7, 7, 7, 10, 10, 12]
+
+
+def test_blocks_may_count_more_and_again_what_they_execute() -> None:
+    log = log_of((0x000, TASK + 0x800, 7), (0x010, TASK + 0x800, 3))
+    log.weigh(np.array([100, 0]))
+    assert executed(log).tolist() == [0, 107, 110]
+    log.weigh(0)
+    assert executed(log).tolist() == [0, 7, 10]
+
+
+def test_classes_are_what_steps_count_more_while_they_are_weighed() -> None:
+    whole = {"a": [10, 20], "b": [5]}
+    atomic = {"a": [10 + counted.APART, 20 + 2 * counted.APART], "b": [5]}
+    kinds = dict.fromkeys(counted.CLASSES, whole) | {"atomic": atomic}
+    assert yaml.safe_load(counted.classes(whole, kinds))["classes"]["steps"] == {"a": {"atomic": 1.5}}
+
+
+def test_a_line_is_fetched_again_after_as_many_others_of_its_set_as_there_are_ways() -> None:
+    way = fetched.SETS * 64
+    for others, again in ((fetched.WAYS - 1, 0), (fetched.WAYS, 1)):
+        visits = [0, *range(way, (others + 1) * way, way), 0]
+        log = log_of(*((offset, TASK + 0x800, 3) for offset in visits))
+        assert fetched.fetches(log).tolist() == [1] * (others + 1) + [again]
+
+
+def test_a_block_fetches_all_of_its_lines_and_each_cpu_its_own() -> None:
+    records = [
+        (TEXT + 0x30, TASK, 0, 40, 80 << 16),
+        (TEXT + 0x40, TASK, 40, 3, 9 << 16),
+        (TEXT + 0x40, TASK, 43, 3, 9 << 16 | 1),
+    ]
+    log = blocks.Log(np.array(records, dtype=blocks.RECORD), blocks.Symbols.parse(KALLSYMS))
+    assert fetched.fetches(log).tolist() == [2, 0, 1]
 
 
 def test_an_interrupt_of_user_code_ends_where_that_goes_on() -> None:

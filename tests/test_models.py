@@ -13,6 +13,7 @@ from traces import load_trace
 
 from simfs.scenario import ScenarioError
 from simfs.scenario.models import (
+    Classes,
     available,
     load_filesystem,
     load_footprints,
@@ -46,6 +47,9 @@ def bare_numbers(node: object, at: str = "") -> Iterator[str]:
     if isinstance(node, dict):
         if "value" in node:
             NumberEra.model_validate(node)
+            return
+        if "spread" in node:
+            Classes.model_validate(node)  # has one source for all of its steps
             return
         for key, value in node.items():
             yield from bare_numbers(value, f"{at}.{key}")

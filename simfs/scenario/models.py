@@ -6,12 +6,12 @@ docs/models.md tells where the numbers come from. Loading raises `ValueError` fo
 for a file with something wrong in it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, StrictFloat, ValidationError
 
 from simfs.scenario.device import Device
 from simfs.scenario.document import Document
@@ -22,6 +22,7 @@ from simfs.scenario.quantity import (
     BytesPerSecond,
     Clock,
     Cpus,
+    Evidence,
     Lines,
     Overlap,
     Quantity,
@@ -159,6 +160,14 @@ class EndToEnd(Section):
     terms: tuple[str, ...]
 
 
+T = TypeVar("T")
+
+Class = Literal["atomic", "unlock", "indirect", "user", "fetch", "overlap"]
+"""Instructions that cost a machine more than others do: locked ones, releases of spinlocks, jumps through a register,
+accesses to the user's memory; and what others cost besides: `fetch`, lines of code that the core's L1 does not have,
+`overlap`, bytes that a string move copies less than a line away."""
+
+
 class ActiveCores(Section):
     """The clock of a socket's cores while at most `cores` of them are active."""
 
@@ -185,6 +194,9 @@ class Machine(Section):
     """By active cores of a socket, fewest first; beyond the last the clock stays. Costs are those of the first."""
     steps: Literal["timed", "counted"] = "timed"
     """Whether steps whose instructions were counted take these, each `instruction` long, or their traced times."""
+    classes: dict[Class | Literal["plain"], Quantity] = Field(default_factory=dict)
+    """What an instruction of each class takes in counted steps, and one of none (`plain`). Without them all of a step's
+    instructions take `instruction`."""
     rules: dict[str, Choice] = Field(default={})
     """What kernels do differently here, whichever they are."""
     end_to_end: tuple[EndToEnd, ...] = ()
@@ -231,12 +243,30 @@ class Filesystem(Section):
         return {name: quantity.plain for name, quantity in (self.constants | self.costs).items()}
 
 
+ClassCounts = dict[Class, Annotated[StrictFloat, Field(ge=0)]]
+
+
+class Classes(Section):
+    """How many instructions of each class steps have, by step; `spread` is the range of all, relative to the number."""
+
+    source: Annotated[str, Field(min_length=8)]
+    evidence: Evidence
+    spread: Annotated[StrictFloat, Field(ge=0, le=1)]
+    steps: dict[str, ClassCounts]
+
+
 class Counted(Section):
     """How many instructions steps of a filesystem are, by the names of their costs and constants."""
 
     name: str
     title: str
     steps: dict[str, Quantity]
+    classes: Classes | None = None
+
+    @property
+    def of_classes(self) -> dict[str, ClassCounts]:
+        """How many instructions of each class a step has, none where they were not classed."""
+        return self.classes.steps if self.classes else {}
 
 
 class Workload(Section):
@@ -309,18 +339,43 @@ def load_instructions(kind: str | Path) -> dict[str, Quantity]:
 @remembered(MODELS / "filesystems")
 def load_vfs_instructions(kind: str | Path) -> dict[str, Quantity]:
     """Load the instructions of the VFS's steps around a filesystem's (`vfs.costs`) that were counted."""
-    around, steps = load_filesystem(kind).name, _load("instructions", "vfs", Counted).steps
-    shared = {name: quantity for name, quantity in steps.items() if name.startswith("user.")}
-    own = {name.removeprefix(f"{around}."): q for name, q in steps.items() if name.startswith(f"{around}.")}
-    return shared | own
+    return _around(load_filesystem(kind).name, _load("instructions", "vfs", Counted).steps)
+
+
+@remembered(MODELS / "filesystems")
+def load_classes(kind: str | Path) -> dict[str, ClassCounts]:
+    """Load how many instructions of each class the steps of a filesystem have, and the VFS's around them."""
+    name = load_filesystem(kind).name
+    own, vfs = (_load("instructions", table, Counted).of_classes for table in (name, "vfs"))
+    return own | _around(name, vfs)
+
+
+def _around(filesystem: str, steps: Mapping[str, T]) -> dict[str, T]:
+    """Return the VFS's steps around those of a filesystem, by the names that its programs have for them."""
+    shared = {name: step for name, step in steps.items() if name.startswith("user.")}
+    prefix = f"{filesystem}."
+    return shared | {
+        name.removeprefix(prefix): step for name, step in steps.items() if name.startswith(prefix)
+    }
 
 
 @cache
 def load_device_instructions(name: str | Path) -> dict[str, Quantity]:
     """Load the instructions of a device's code that were counted, none for most devices."""
+    return _device_table(name).steps
+
+
+@cache
+def load_device_classes(name: str | Path) -> dict[str, ClassCounts]:
+    """Load how many instructions of each class a device's code has."""
+    return _device_table(name).of_classes
+
+
+def _device_table(name: str | Path) -> Counted:
     device = load_device(name).name
-    known = find(device, MODELS / "instructions") is not None
-    return _load("instructions", device, Counted).steps if known else {}
+    if find(device, MODELS / "instructions") is None:
+        return Counted(name=device, title="", steps={})
+    return _load("instructions", device, Counted)
 
 
 @cache

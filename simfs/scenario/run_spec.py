@@ -15,7 +15,10 @@ from simfs.scenario.filesystem import Btrfs, Ext4, NoFilesystem, Tmpfs, Xfs
 from simfs.scenario.kernel import KernelUse
 from simfs.scenario.machine import MachineUse
 from simfs.scenario.models import (
+    ClassCounts,
+    load_classes,
     load_device,
+    load_device_classes,
     load_device_instructions,
     load_filesystem,
     load_instructions,
@@ -74,6 +77,8 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
     scenario = point.scenario
     measure = scenario.measure
     machine = _at_its_clock(machine_spec(scenario.machine, scenario.tasks), scenario)
+    if _hits_are_steps(scenario):
+        machine["costs"]["line_hit"] = 0
     if machine["caches"] is not None:
         machine["caches"]["bodies"] = touched(scenario.filesystem.kind)
     warmup = AUTO_WARMUP * measure.duration if isinstance(measure.warmup, str) else measure.warmup
@@ -90,6 +95,12 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
         "workload": _workload_spec(scenario.workload, machine) | {"tasks": scenario.tasks},
         **_groups_spec(scenario, machine),
     }
+
+
+def _hits_are_steps(scenario: Scenario) -> bool:
+    """Whether the atomic operations of locks and counts are among the instructions of steps, and priced there."""
+    has_steps = not isinstance(scenario.filesystem, NoFilesystem)
+    return has_steps and "atomic" in load_machine(scenario.machine.profile).classes
 
 
 def machine_spec(use: MachineUse, tasks: int) -> dict[str, Any]:
@@ -142,7 +153,8 @@ def _device_at_speed(use: DeviceUse, scenario: Scenario, machine: Mapping[str, A
     """Return the `device` section with the times of instructions, where the machine's steps are counted."""
     if load_machine(scenario.machine.profile).steps != "counted":
         return device_spec(use)
-    return device_spec(use, _counted(load_device_instructions(use.profile), scenario.machine, machine))
+    steps, classes = load_device_instructions(use.profile), load_device_classes(use.profile)
+    return device_spec(use, _counted(steps, classes, scenario.machine, machine))
 
 
 def device_spec(use: DeviceUse, counted: Mapping[str, float] | None = None) -> dict[str, Any]:
@@ -191,8 +203,10 @@ def _filesystem_spec(scenario: Scenario, machine: Mapping[str, Any]) -> dict[str
     vfs = dict(_vfs_costs(use.kind))
     costs = filesystem_costs(use)
     if load_machine(scenario.machine.profile).steps == "counted":
-        costs |= _counted(load_instructions(use.profile or use.kind), scenario.machine, machine)
-        vfs |= _counted(load_vfs_instructions(use.kind), scenario.machine, machine)
+        kind = use.profile or use.kind
+        classes = load_classes(kind)
+        costs |= _counted(load_instructions(kind), classes, scenario.machine, machine)
+        vfs |= _counted(load_vfs_instructions(use.kind), classes, scenario.machine, machine)
     costs |= use.costs
     if not isinstance(use, Tmpfs) and use.cached_inodes is not None:
         costs["cached_inodes"] = use.cached_inodes
@@ -214,24 +228,48 @@ def _filesystem_spec(scenario: Scenario, machine: Mapping[str, Any]) -> dict[str
     return {"filesystem": spec, "vfs": {"costs": vfs}}
 
 
-def _counted(steps: Mapping[str, Quantity], use: MachineUse, machine: Mapping[str, Any]) -> dict[str, float]:
+def _counted(
+    steps: Mapping[str, Quantity],
+    classes: Mapping[str, ClassCounts],
+    use: MachineUse,
+    machine: Mapping[str, Any],
+) -> dict[str, float]:
     """Times of steps on this machine by their instructions; the engine multiplies all by `speed`."""
-    price, speed, entry = machine["costs"]["instruction"], machine["costs"]["speed"], _entry(use.profile)
-    return {name: (step.plain * price + _entries(name) * entry) / speed for name, step in steps.items()}
+    prices = _prices(use.profile, machine["costs"]["instruction"])
+    plain, entry = prices["plain"], _entry(use.profile, prices["plain"])
+    dearer = {name: price if name in _BESIDES else price - plain for name, price in prices.items()}
+
+    def time(name: str, step: Quantity) -> float:
+        more = sum(dearer.get(each, 0) * number for each, number in classes.get(name, {}).items())
+        return step.plain * plain + more + _entries(name) * entry
+
+    speed = machine["costs"]["speed"]
+    return {name: time(name, step) / speed for name, step in steps.items()}
 
 
-def _entry(profile: str | Path) -> float:
+_BESIDES = ("fetch", "overlap")
+"""Classes that are no instructions, but what these cost besides."""
+
+
+def _prices(profile: str | Path, instruction: float) -> dict[str, float]:
+    """Return what instructions of counted steps take, by class; as much longer as those of locks (clocks, settings)."""
+    machine = load_machine(profile)
+    usual = machine.costs.instruction.plain
+    longer = instruction / usual if usual else 1
+    return {"plain": instruction} | {name: longer * each.plain for name, each in machine.classes.items()}
+
+
+def _entry(profile: str | Path, instruction: float) -> float:
     """Return what the way into the kernel and back takes beyond its instructions (stacks, mitigations): measured."""
     machine = load_machine(profile)
     if "syscall" not in machine.micro:
         return 0
-    instructions = load_machine("emulated").micro["syscall"].plain
-    return machine.micro["syscall"].plain - instructions * machine.costs.instruction.plain
+    return machine.micro["syscall"].plain - load_machine("emulated").micro["syscall"].plain * instruction
 
 
 _ENTERED = re.compile(
     r"before_i_rwsem$|\.enter_(close|write)$|^cu\.close$|^tmp\.write$|"
-    r"call\.(stat|stat_missing|fstat|statfs|lock_range|unlock_range|read|overwrite)$"
+    r"call\.(open_walk|stat|stat_missing|fstat|statfs|lock_range|unlock_range|read|overwrite)$"
 )
 """Steps with the entry of a system call, of tables of filesystems and of the VFS."""
 _LISTING = 5

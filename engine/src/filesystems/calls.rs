@@ -22,6 +22,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 cost_table!(CallCosts {
+    open_walk: ["call.open_walk"],
+    open_rest: ["call.open_rest"],
     stat: ["call.stat"],
     lookup: ["call.lookup"],
     stat_missing: ["call.stat_missing"],
@@ -150,6 +152,11 @@ impl Calls {
     /// The line of the count of references of the folio at an offset of a file. Each page has a count of its own here, also in a large folio.
     fn folio<M: Machine>(&self, m: &M, file: &File, offset: u64) -> LineId {
         *self.counts.borrow_mut().entry((file.inode, offset / PAGE)).or_insert_with(|| m.new_line(1))
+    }
+
+    /// What an `open` of a name that exists and is cached takes: its walk, and the rest.
+    pub fn open_times(&self) -> (Time, Time) {
+        (self.costs.open_walk, self.costs.open_rest)
     }
 
     /// `open` of a name that exists and is cached, which takes `walk` and then `rest`. The walk takes a reference

@@ -72,7 +72,8 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
 
 /// `open` of a name that exists and is cached.
 pub async fn open<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) {
-    let (sb, (walk, rest)) = (fs.super_block(), fs.open_times());
+    let sb = fs.super_block();
+    let (walk, rest) = sb.calls.open_times();
     sb.line.permission(m).await;
     sb.calls.open(m, file, walk, sb.rest_of_open(m, rest)).await;
 }
@@ -82,7 +83,7 @@ pub async fn open<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) 
 pub async fn open_creating<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir: DirId, file: &File) {
     let sb = fs.super_block();
     let Some(lookup) = sb.calls.locked_lookup() else { return open(fs, m, file).await };
-    let ((walk, rest), parent) = (fs.open_times(), fs.directory_lock(dir));
+    let ((walk, rest), parent) = (sb.calls.open_times(), fs.directory_lock(dir));
     sb.line.permission(m).await;
     sb.calls.walk_to_open(m, file, walk.saturating_sub(lookup)).await;
     sb.calls.count_directory(m, dir).await;

@@ -81,9 +81,27 @@ class Log:
         self.stack = blocks["stack"].astype(np.uint64)
         self.ns = blocks["ns"].astype(np.int64)
         self.instructions = blocks["instructions"].astype(np.int64)
+        """What is counted of each block: all, or some more than others (`weigh`)."""
+        self.executes = self.instructions
+        self._packed = blocks["cpu"]
         self.function = symbols.of(self.pc)
         self._executed: dict[int, NDArray[np.int64]] = {}
         self.enters = self.pc == symbols.addresses[np.maximum(self.function, 0)]
+
+    @property
+    def cpu(self) -> NDArray[np.int64]:
+        """The CPU of each block."""
+        return (self._packed & 0xFFFF).astype(np.int64)
+
+    @property
+    def bytes(self) -> NDArray[np.int64]:
+        """How long the code of each block is."""
+        return (self._packed >> 16).astype(np.int64)
+
+    def weigh(self, more: NDArray[np.int64] | int) -> None:
+        """Count so much more of each block than its instructions."""
+        self.instructions = self.executes + more
+        self._executed.clear()
 
     def executed(self, task: int) -> NDArray[np.int64]:
         """Instructions that the task with a kernel stack executed before each block and, last, in all; user code too.

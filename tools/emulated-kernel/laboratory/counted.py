@@ -1,8 +1,9 @@
 """Make the tables `models/instructions/*.yaml` of what the guests of `just emulate steps` did.
 
-    python -m laboratory.counted FOLDER
+    python -m laboratory.counted FOLDER KERNEL
 
-FOLDER has a console, a trace and a log of blocks of each guest `steps-FILESYSTEM`.
+FOLDER has a console, a trace and a log of blocks of each guest `steps-FILESYSTEM`; KERNEL is the unpacked package of
+their kernel, by whose code instructions are classed.
 """
 
 from __future__ import annotations
@@ -10,17 +11,25 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from statistics import mean
+from typing import TYPE_CHECKING
 
+import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from laboratory import calls, file_calls, forced, loops, pushes, synced, trees
 from laboratory.blocks import Log, Symbols, logs
+from laboratory.fetched import fetches
 from laboratory.results import Result, read_console
 from laboratory.steps import Step, count, likeness, operations, steps
+
+if TYPE_CHECKING:
+    from laboratory.classes import Code
 
 MODELS = Path(__file__).parents[3] / "models"
 PER_EVENT = 10
@@ -39,6 +48,14 @@ WORKER = "inode_inactivating"
 _DIRECTORY = re.compile(r"xfs_ilock: dev 7:0 ino (0x[0-9a-f]+) flags ILOCK_SHARED caller xfs_ilock_data_map")
 
 Values = dict[str, list[int]]
+Table = tuple[str, Values, dict[str, str]]
+"""Title, values and sources of a file."""
+CLASSES = ("atomic", "unlock", "indirect", "user", "fetch")
+"""Instructions that cost a machine more than others do (classes.py), and lines of code that come from the L2."""
+APART = 1_000_000
+"""What is counted of a class is counted so many times."""
+SPREAD = 0.2
+"""Range of what is counted of a class: another release or compiler, recalled."""
 
 
 @dataclass(frozen=True)
@@ -93,17 +110,47 @@ GROUPS: dict[str, dict[str, tuple[str, int, str]]] = {
 """Which row has the operations of a group of `models/traces`."""
 
 
-def rows(folder: Path, filesystem: str) -> list[Row]:
-    """Return what the guest of a filesystem did; untraced rows come before the traced ones."""
-    guest = folder / f"steps-{filesystem}"
+@dataclass(frozen=True)
+class Folder:
+    """What guests have written; what is of the class `kind` counts `APART` more."""
+
+    path: Path
+    kernel: Path
+    kind: str = ""
+
+    def rows(self, name: str) -> list[Row]:
+        """Return what the guest `steps-NAME` did; untraced rows come before the traced ones."""
+        found, kallsyms = read(self.path / f"steps-{name}")
+        for log in (row.log for row in found if self.kind):
+            log.weigh(APART * self._of_the_kind(log, kallsyms))
+        return found
+
+    def _of_the_kind(self, log: Log, kallsyms: str) -> NDArray[np.int64]:
+        if self.kind == "fetch":
+            return fetches(log)
+        return code_of(self.kernel, kallsyms).count(self.kind, log.pc, log.executes)
+
+
+def read(guest: Path) -> tuple[list[Row], str]:
+    """Return what a guest has written, and where its functions are."""
     sections = re.split(r"^=== ", guest.with_suffix(".trace").read_text(errors="replace"), flags=re.M)[1:]
-    symbols = Symbols.parse(sections.pop().partition("\n")[2])
+    kallsyms = sections.pop().partition("\n")[2]
+    symbols = Symbols.parse(kallsyms)
     results = read_console(guest.with_suffix(".log")).results
     traces = [""] * (len(results) - len(sections)) + sections
     found = list(logs(guest.with_suffix(".blocks")))
     if len(found) != len(results):
         raise ValueError(f"{guest}.blocks has {len(found)} logs, the console {len(results)} rows")
-    return [Row(*parts) for parts in zip(results, (Log(b, symbols) for b in found), traces, strict=True)]
+    logged = (Log(b, symbols) for b in found)
+    return [Row(*parts) for parts in zip(results, logged, traces, strict=True)], kallsyms
+
+
+@cache
+def code_of(kernel: Path, kallsyms: str) -> Code:
+    """Return the code of a kernel and its modules; needs packages that nothing else here needs."""
+    from laboratory.classes import Code
+
+    return Code(kernel, kallsyms)
 
 
 def counted(all_rows: Sequence[Row], filesystem: str) -> Values:
@@ -138,8 +185,9 @@ def text(name: str, title: str, values: Values, sources: dict[str, str]) -> str:
 
     Means: what is rare here, such as a new page of a slab, is work of the operation and no disturbance.
     """
+    where = "devices" if name == "loop-tmpfs" else "filesystems"
     lines = [
-        "# Instructions, counted in the laboratory (docs/laboratory.md), of steps with times in models/filesystems.",
+        f"# Instructions, counted in the laboratory (docs/laboratory.md), of steps with times in models/{where}.",
         f"# Written by tools/emulated-kernel/laboratory/counted.py. {len(values)} steps.",
         f"name: {name}",
         f'title: "{title}"',
@@ -154,13 +202,22 @@ def text(name: str, title: str, values: Values, sources: dict[str, str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def main(folder: Path) -> None:
+def main(folder: Folder) -> None:
     """Write the tables of all filesystems whose guest was run."""
+    into = MODELS / "instructions"
+    into.mkdir(exist_ok=True)
+    apart = {kind: tabulated(replace(folder, kind=kind)) for kind in CLASSES}
+    for name, (title, values, sources) in tabulated(folder).items():
+        classed = classes(values, {kind: tables[name][1] for kind, tables in apart.items()})
+        (into / f"{name}.yaml").write_text(text(name, title, values, sources) + classed)
+
+
+def tabulated(folder: Folder) -> dict[str, Table]:
+    """Return the tables of all filesystems whose guest was run."""
+    found: dict[str, Table] = {}
     sources = {
         "": "one task in the emulated kernel, Linux 6.12.117, every block of instructions logged: call by call"
     }
-    into = MODELS / "instructions"
-    into.mkdir(exist_ok=True)
     vfs: Values = {}
     parts = loops.SOURCES | file_calls.SOURCES
     named = {f"{kind}.{name}": where for kind in GROUPS for name, where in parts.items()}
@@ -169,31 +226,29 @@ def main(folder: Path) -> None:
         for name, where in file_calls.SOURCES.items()
         if name in ("call.read_folio", "call.overwrite_folio", "call.append_folio")
     }
-    for filesystem in filter(lambda name: read_console(folder / f"steps-{name}.log").complete, GROUPS):
-        own, around = tables(rows(folder, filesystem), filesystem)
+    for filesystem in filter(lambda name: read_console(folder.path / f"steps-{name}.log").complete, GROUPS):
+        own, around = tables(folder.rows(filesystem), filesystem)
         if filesystem == "btrfs":
-            own |= trees.counted(rows(folder, "btrfs-grown"))
-        looped = rows(folder, f"{filesystem}-loops")
-        own |= loops.counted(looped, filesystem) | loops.d_move(rows(folder, "tmpfs-loops"))
+            own |= trees.counted(folder.rows("btrfs-grown"))
+        looped = folder.rows(f"{filesystem}-loops")
+        own |= loops.counted(looped, filesystem) | loops.d_move(folder.rows("tmpfs-loops"))
         if filesystem == "ext4":
             own |= synced.ext4(looped)
-            on_loop = text(
-                "loop-tmpfs", "A loop device over a file in tmpfs", synced.device(looped), synced.SOURCES
-            )
-            (into / "loop-tmpfs.yaml").write_text(on_loop.replace("models/filesystems", "models/devices"))
-        called = rows(folder, f"{filesystem}-operations"), rows(folder, f"{filesystem}-directories")
+            device = synced.device(looped)
+            found["loop-tmpfs"] = "A loop device over a file in tmpfs", device, synced.SOURCES
+        called = folder.rows(f"{filesystem}-operations"), folder.rows(f"{filesystem}-directories")
         if filesystem == "btrfs":
             own |= trees.synced(loops.loops(called[0])["own:overwrite_fsync"])
         if filesystem == "xfs":
             own |= (
                 forced.counted(called[0], own)
-                | forced.queue(rows(folder, "xfs-queue"))
+                | forced.queue(folder.rows("xfs-queue"))
                 | file_calls.block_directory(*called)
             )
         own |= file_calls.truncations(called[0], filesystem) if filesystem in ("xfs", "btrfs") else {}
         vfs |= around | loops.vfs(looped, filesystem) | file_calls.counted(*called, filesystem)
         if filesystem == "xfs":
-            vfs |= file_calls.small_folios(rows(folder, "xfs-folios"))
+            vfs |= file_calls.small_folios(replace(folder, kind="").rows("xfs-folios"))  # another kernel
         here = (
             sources
             | pushes.SOURCES
@@ -205,8 +260,28 @@ def main(folder: Path) -> None:
             | file_calls.TRUNCATE_SOURCES
             | {f"{g}.": source(key) for g, key in GROUPS[filesystem].items()}
         )
-        (into / f"{filesystem}.yaml").write_text(text(filesystem, f"Steps of {filesystem}", own, here))
-    (into / "vfs.yaml").write_text(text("vfs", "The VFS around a filesystem's steps", vfs, sources | named))
+        found[filesystem] = f"Steps of {filesystem}", own, here
+    return found | {"vfs": ("The VFS around a filesystem's steps", vfs, sources | named)}
+
+
+HEAD = f"""\
+classes:  # fetch: lines of code that an L1 of 32 KiB does not have in the loop that was counted; overlap: by trees.py
+  source: "the same runs, by the code of the kernel's package; means"
+  evidence: measured
+  spread: {SPREAD}
+  steps:
+"""
+
+
+def classes(whole: Values, apart: Mapping[str, Values]) -> str:
+    """Return how many of each step's instructions are of each class, as YAML."""
+    lines = []
+    for step, taken in whole.items():
+        counts = {kind: (mean(of[step]) - mean(taken)) / APART for kind, of in apart.items()}
+        counts |= {"overlap": trees.OVERLAP[step]} if step in trees.OVERLAP else {}
+        met = ", ".join(f"{kind}: {n:.4g}" for kind, n in counts.items() if round(n, 2) > 0)
+        lines += [f"    {step}: {{{met}}}"] if met else []
+    return HEAD + "\n".join([*lines, ""]) if lines else ""
 
 
 def tables(all_rows: Sequence[Row], filesystem: str) -> tuple[Values, Values]:
@@ -226,4 +301,4 @@ def source(key: tuple[str, int, str]) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Folder(Path(sys.argv[1]), Path(sys.argv[2])))

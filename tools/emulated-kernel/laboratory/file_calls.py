@@ -21,6 +21,7 @@ PLAIN = {
 LARGE = 16
 """Pages of a large read or write (guest/files.c)."""
 SOURCES = {
+    "call.open_": f"open of a file that is there{WHERE}from the entry into the kernel to vfs_open, to user code",
     "call.stat_missing": f"stat of a name that is not there, asked for before{WHERE}the whole call",
     "call.fstat": f"fstat{WHERE}the whole call",
     "call.statfs": f"statfs{WHERE}the whole call",
@@ -48,6 +49,7 @@ def counted(rows: Sequence[Row], directories: Sequence[Row], filesystem: str) ->
     """Return `call.*` of a filesystem, of the loops and of those on directories of few names."""
     logs = _named(rows)
     found = {f"call.{name}": took(logs[name], call) for name, call in PLAIN.items()}
+    found |= opens(logs["open"])
     fstat, stat = mean(found["call.fstat"]), took(logs["stat"], "newfstatat")
     found["call.lookup"] = [round((whole - fstat) / 4) for whole in stat]
     locks = took(logs["lock"], "fcntl")
@@ -64,6 +66,16 @@ def counted(rows: Sequence[Row], directories: Sequence[Row], filesystem: str) ->
         for where, instructions in zip(("before", "under", "after"), parts, strict=True):
             found.setdefault(f"call.link_{where}_i_rwsem", []).append(instructions)
     return {f"{filesystem}.{name}": taken for name, taken in found.items()}
+
+
+def opens(loop: Loop) -> Values:
+    """Return the walk of an `open` and its rest; the last one is of the loop's end."""
+    found: Values = {"call.open_walk": [], "call.open_rest": []}
+    for call in [call for call in loop.calls() if call.name == "openat"][:-1]:
+        for at in loop.inside(call.begin, call.end, call.task, "vfs_open")[:1]:
+            found["call.open_walk"].append(loop.took(call.task, call.begin, at))
+            found["call.open_rest"].append(loop.took(call.task, at, call.end))
+    return found
 
 
 def _named(rows: Sequence[Row]) -> dict[str, Loop]:
