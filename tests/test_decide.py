@@ -11,16 +11,17 @@ import pytest
 from typer.testing import CliRunner
 
 from simfs.cli import app
-from simfs.experiments.decide import Contrast, decide, verdict
+from simfs.experiments.decide import Contrast, decide, hope, verdict
 from simfs.experiments.points import Varied, run_varied, the_point
 from simfs.results.model import ScenarioResult
 from simfs.results.run import FIRST_STAGE, Runs, native_engine
-from simfs.results.statistics import Estimate
+from simfs.results.statistics import Estimate, interval
 from simfs.scenario import load
 
 RUNNER = CliRunner()
 POINT = the_point(load("lock-cycle", ["workload.tasks=2", "measure.duration=1 ms"]), "mutex")
-NOW, LIKE, BETTER, NOISY = (Varied(POINT, name) for name in ("as it is", "like", "better", "noisy"))
+NAMES = ("as it is", "like", "better", "noisy", "hopeless")
+NOW, LIKE, BETTER, NOISY, HOPELESS = (Varied(POINT, name) for name in NAMES)
 MOST = 40
 
 
@@ -61,17 +62,33 @@ def gains(**per_cent: Callable[[int], float]) -> tuple[Callable[..., ScenarioRes
 
 def test_only_what_is_undecided_is_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1).normal(0, 6, 99)
-    run, ran = gains(better=lambda i: 30 + rng[i], noisy=lambda i: rng[i])
+    run, ran = gains(better=lambda i: 30 + rng[i], noisy=lambda i: rng[i], hopeless=lambda i: 20 * (-1) ** i)
     monkeypatch.setattr("simfs.experiments.decide.run_varied", run)
-    contrasts = [Contrast((v,)) for v in (LIKE, BETTER, NOISY)]
+    contrasts = [Contrast((v,)) for v in (LIKE, BETTER, NOISY, HOPELESS)]
     found = decide(NOW, contrasts, Runs(5, warmup=0.0), most=MOST)
     said = [verdict(found.estimate(c)) for c in contrasts]
     assert said[:2] == ["equal within 2 %", "better"]
-    assert ran["like"] == ran["better"] == FIRST_STAGE
+    assert said[3] == f"undecided after {FIRST_STAGE}"
+    assert ran["like"] == ran["better"] == ran["hopeless"] == FIRST_STAGE
     assert ran["noisy"] == ran["as it is"] == FIRST_STAGE + MOST
     estimate = found.estimate(contrasts[2])
     assert estimate is not None
     assert estimate.n == MOST
+
+
+@pytest.mark.parametrize(("mean", "spread"), [(0.0, 6.0), (2.0, 6.0), (4.0, 6.0), (0.5, 3.0)])
+def test_the_hope_is_how_often_all_runs_decide(mean: float, spread: float) -> None:
+    """The true mean is where the first stage and its standard error leave it, the spread is that of the stage."""
+    rng = np.random.default_rng(3)
+    shape = rng.normal(0, 1, FIRST_STAGE)
+    observed = mean + spread * (shape - shape.mean()) / shape.std(ddof=1)
+    first = interval(observed, 0.975)
+    more = MOST - FIRST_STAGE
+    true = rng.normal(mean, spread / np.sqrt(FIRST_STAGE), 20_000)
+    all_ = (FIRST_STAGE * mean + more * rng.normal(true, spread / np.sqrt(more))) / MOST
+    half = first.half_width * np.sqrt(FIRST_STAGE / MOST)
+    decided = (np.abs(all_) > half) | (np.abs(all_) + half < 2)
+    assert hope(first, 0.975, MOST) == pytest.approx(decided.mean(), abs=0.015)
 
 
 def test_a_spread_that_the_second_stage_can_beat_is_run_as_often_as_stein_says(

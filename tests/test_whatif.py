@@ -63,6 +63,16 @@ def test_a_lock_of_a_filesystem_that_is_never_waited_for_makes_no_difference() -
     assert [e.verdict for e in answer.effects] == ["equal within 2 %"] * 2
 
 
+def test_a_lock_held_for_less_than_makes_a_difference_is_not_tried() -> None:
+    alone = ("workload.hold={constant: 3 us}", "workload.tasks=1")
+    short = asked(*alone)
+    assert (short.profile, short.too_short) == ((), ("lock",))
+    assert sentences(short)[-1] == "not tried, held too briefly to matter, whoever waits: lock"
+    whole = asked(*alone, removed=[50, 100])
+    assert whole.too_short == ()
+    assert whole.profile[0].verdict == "matters"
+
+
 def test_removing_the_lock_that_all_wait_for_is_better_and_a_slower_hold_is_worse() -> None:
     answer = asked(changes=[("lock", "remove"), ("lock", {"hold_scale": 1.5})], profile=False)
     assert [(e.lock, e.change, e.verdict) for e in answer.effects] == [

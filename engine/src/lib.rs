@@ -10,7 +10,6 @@ mod devices;
 pub mod draw;
 #[cfg(feature = "filesystems")]
 pub mod filesystems;
-#[cfg(feature = "filesystems")]
 mod fx;
 pub mod hdr;
 pub mod kernel;
@@ -45,3 +44,10 @@ pub const SOURCE: &str = env!("SIMFS_ENGINE_SOURCE");
 
 /// That of simfs.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+// As unit tests: a program of their own would have the whole engine compiled once more.
+#[cfg(test)]
+extern crate self as simfs_engine;
+#[cfg(test)]
+#[path = "../tests/engine/main.rs"]
+mod from_outside;

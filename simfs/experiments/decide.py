@@ -3,14 +3,18 @@
 C. Stein, *A two-sample test for a linear hypothesis whose power is independent of the variance*, Annals of
 Mathematical Statistics 16, 1945: a first stage tells the spread, and from it alone how many replications a wanted
 interval needs. What the first stage decides goes no further; as that is a second look, each look has half of the
-error that is allowed (Bonferroni).
+error that is allowed (Bonferroni). Nor does what all runs that are allowed would hardly decide: D. J. Spiegelhalter,
+L. S. Freedman, P. R. Blackburn, *Monitoring clinical trials: conditional or predictive power?*, Controlled Clinical
+Trials 7, 1986. To stop for that cannot make an error of the first kind.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -20,11 +24,14 @@ from numpy.typing import NDArray
 from simfs.experiments.points import Varied, run_varied
 from simfs.results.model import Finding, PointResult, ScenarioResult
 from simfs.results.run import FIRST_STAGE, Engine, Progress, Runs, native_engine
-from simfs.results.statistics import Estimate, replications_for, two_stage
+from simfs.results.statistics import Estimate, replications_for, stddev, two_stage
 from simfs.results.store import Store
 
 EQUAL = 2.0
 """Per cent of the throughput that make no difference to anybody."""
+
+HOPE = 0.2
+"""Chance of being decided below which a difference is not run on."""
 
 PerRun = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 """From throughputs as it is (a column a replication) and of the variations (a row each), a number a replication."""
@@ -68,16 +75,22 @@ class Decided:
         base = np.array(self.base.replication_throughputs[:n])
         if self._stalled(contrast) or not base.all():
             return None
-        level = 1 - (1 - self.level) / contrast.among
-        return two_stage(contrast.per_run(base, np.array([rates[:n] for rates in mine])), self.first, level)
+        per_run = contrast.per_run(base, np.array([rates[:n] for rates in mine]))
+        return two_stage(per_run, self.first, self._level(contrast))
 
     def missing(self, contrast: Contrast, most: int) -> int:
-        """Replications that the contrast needs to be decided; those that it has where it is."""
+        """Replications that the contrast needs to be decided; those that it has where it is, or hardly can be."""
         has = self.points[contrast.ids[0]].replications
         found = self.estimate(contrast)
         if found is None or is_decided(found, contrast.equal):
             return has
-        return min(most, replications_for(found, contrast.equal / 2))
+        needed = replications_for(found, contrast.equal / 2)
+        if needed <= most:
+            return needed
+        return most if hope(found, self._level(contrast), most, contrast.equal) >= HOPE else has
+
+    def _level(self, contrast: Contrast) -> float:
+        return 1 - (1 - self.level) / contrast.among
 
     def _stalled(self, contrast: Contrast) -> bool:
         return any(f.kind == "stall" and f.point in contrast.ids for f in self.findings)
@@ -86,6 +99,21 @@ class Decided:
 def is_decided(found: Estimate, equal: float = EQUAL) -> bool:
     """Whether an interval leaves out 0, or has nothing but what makes no difference."""
     return verdict(found, equal).split()[0] != "undecided"
+
+
+def hope(first: Estimate, level: float, most: int, equal: float = EQUAL) -> float:
+    """The chance that `most` replications decide what a first stage, with an interval of this level, has not.
+
+    It is the predictive power: the mean of all is as uncertain as the first stage and the other runs make it.
+    """
+    spread = stddev(first, level)
+    if not spread or most <= first.n:
+        return 0.0
+    mean = NormalDist(first.mean, spread * math.sqrt(1 / first.n - 1 / most))
+    half = first.half_width * math.sqrt(first.n / most)
+    differs = mean.cdf(-half) + 1 - mean.cdf(half)
+    equals = max(0.0, mean.cdf(equal - half) - mean.cdf(half - equal))
+    return min(1.0, differs + equals)
 
 
 def verdict(found: Estimate | None, equal: float = EQUAL) -> str:

@@ -85,6 +85,10 @@ class WhatIf(Strict):
     throughput: Estimate
     operations: int
     profile: tuple[LockSlope, ...] = ()
+    too_short: tuple[str, ...] = Field(
+        default=(),
+        description="locks not in the profile: their whole hold time that would be removed is below 2 % of the time",
+    )
     effects: tuple[Effect, ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -125,7 +129,8 @@ def what_if(
     now = Varied(point, "as it is")
     known = [lock for lock in _locks_of(now, runs, options) if lock.role not in NOT_HELD]
     tried = _tried(point, changes, agcounts, {lock.name: lock.type for lock in known})
-    held = [lock for lock in known if lock.hold_total_ns > 0] if profile else []
+    exclusive = [lock for lock in known if lock.hold_total_ns > 0] if profile else []
+    held = [lock for lock in exclusive if _can_matter(lock, runs, measure.duration, max(removed))]
     sloped = [_profiled(point, lock.name, removed, len(held)) for lock in held]
     answer = decide(now, [*sloped, *(c for _, c in tried)], runs, most=most, **options)
     return WhatIf(
@@ -135,10 +140,21 @@ def what_if(
         seed=measure.seed,
         warmup_ns=float(runs.warmup),
         profile=_profile(held, sloped, removed, answer),
+        too_short=tuple(sorted(lock.name for lock in exclusive if lock not in held)),
         effects=tuple(_effect(name, contrast, answer) for name, contrast in tried),
         findings=answer.findings,
         **{name: getattr(answer.base, name) for name in AS_IT_IS},
     )
+
+
+def _can_matter(lock: LockSummary, runs: Runs, window_ns: float, removed: float) -> bool:
+    """Whether a lock's holds, shorter by `removed` per cent, could gain more than makes a difference.
+
+    Work that takes less time ends earlier by no more than that, whoever waits for whom: the longest chain of work and
+    waits gets shorter by what is removed from it, and all is what is removed from all chains.
+    """
+    saved = lock.hold_total_ns * removed / 100 / (window_ns * runs.replications)
+    return 100 * saved >= EQUAL * (1 - saved)
 
 
 def _profile(

@@ -53,6 +53,9 @@ def sentences(answer: WhatIf) -> list[str]:
         for said in dict.fromkeys(name for name in names if name not in ("matters", "harms")):
             runs = " runs" if said.startswith("undecided") else ""
             lines.append(f"{names.count(said)} of {len(names)} locks: {said}{runs}")
+    if answer.too_short:
+        few = "held too briefly to matter, whoever waits"
+        lines.append(f"not tried, {few}: {', '.join(answer.too_short)}")
     stalled = {f.point: f for f in answer.findings if f.stall}
     for e in answer.effects:
         found = stalled.get(f"{e.lock}: {e.change}")

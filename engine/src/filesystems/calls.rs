@@ -13,12 +13,12 @@ use super::parents::Children;
 use super::rename_lock::RenameLock;
 use super::{DirId, File};
 use crate::cost_table;
+use crate::fx::FxMap;
 use crate::kernel::vfs::FstatCall;
 use crate::lru::Lru;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, TaskId, Time};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 cost_table!(CallCosts {
@@ -93,7 +93,7 @@ pub struct Calls {
     /// Lines of `i_writecount`, of files that were opened again for writing.
     writers: BySlot<LineId>,
     /// Lines of the counts of references of folios, by file and page.
-    counts: RefCell<BTreeMap<(u32, u64), LineId>>,
+    counts: RefCell<FxMap<(u32, u64), LineId>>,
     folios: Folios,
     /// Pages of data in the caches.
     pub pages: DataPages,

@@ -22,6 +22,7 @@ use super::statistics::{ClassStats, WakeStats, KINDS};
 use super::task::{Status, Task};
 use super::trace::Trace;
 use super::workers::Pool;
+use crate::fx::FxMap;
 use crate::hdr::Tally;
 use crate::random;
 use crate::spec::{RunSpec, WhatIf};
@@ -122,6 +123,8 @@ pub struct State {
     /// Why everybody waits.
     pub chains: Chains,
     pub(super) sites: Vec<&'static str>,
+    /// Their numbers by where the name is written, and how long it is.
+    site_numbers: FxMap<(u64, u64), u16>,
     pub(super) latencies: Vec<(&'static str, Tally)>,
     pub(super) delays: Vec<(&'static str, Tally)>,
     /// What became of wake-ups, by the kind of who was woken.
@@ -196,6 +199,7 @@ impl State {
             classes: Vec::new(),
             chains: Chains::new(spec.chains),
             sites: vec![""],
+            site_numbers: FxMap::default(),
             latencies: Vec::new(),
             delays: Vec::new(),
             wakes: Default::default(),
@@ -339,12 +343,22 @@ impl State {
 
     /// The number of the place called `name` in the programs.
     pub(super) fn site(&mut self, name: &'static str) -> u16 {
-        let same = self.sites.iter().position(|&known| std::ptr::eq(known, name));
-        let index = same.or_else(|| self.sites.iter().position(|&known| known == name)).unwrap_or_else(|| {
+        let literal = (name.as_ptr() as u64, name.len() as u64);
+        match self.site_numbers.get(&literal) {
+            Some(&known) => known,
+            None => self.meet_site(name, literal),
+        }
+    }
+
+    #[cold]
+    fn meet_site(&mut self, name: &'static str, literal: (u64, u64)) -> u16 {
+        let known = self.sites.iter().position(|&known| known == name);
+        let number = known.unwrap_or_else(|| {
             self.sites.push(name);
             self.sites.len() - 1
         });
-        index as u16
+        self.site_numbers.insert(literal, number as u16);
+        number as u16
     }
 
     /// The random stream called `name`.

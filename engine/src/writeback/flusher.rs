@@ -66,8 +66,8 @@ impl Writeback {
     async fn next<M: Machine>(&self, m: &M, before: Time) -> Option<(u32, Time)> {
         m.lock(self.list_lock, Side::Write).await;
         let since = |slot| self.change(slot, |file| file.since.unwrap_or(0));
-        let place = self.list.borrow().iter().position(|&slot| since(slot) < before);
-        let taken = place.and_then(|place| self.list.borrow_mut().remove(place)).map(|slot| (slot, since(slot)));
+        let place = self.list.borrow().iter().find(|&(_, &slot)| since(slot) < before).map(|(&place, _)| place);
+        let taken = place.and_then(|place| self.list.borrow_mut().remove(&place)).map(|slot| (slot, since(slot)));
         if let Some((slot, _)) = taken {
             self.change(slot, |file| (file.since, file.syncing) = (None, true));
         }
@@ -86,7 +86,7 @@ impl Writeback {
             left
         });
         if left {
-            self.list.borrow_mut().push_back(slot);
+            self.list_last(slot);
         }
         m.unlock(self.list_lock, Side::Write).await;
         self.wake_waiting(m);

@@ -16,7 +16,7 @@ use crate::waist::Machine;
 use crate::waist::{LockId, Side, TaskId, Time};
 use limits::{Counts, Limits, Rates};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Picoseconds of a second.
 const SECOND: f64 = 1e12;
@@ -50,6 +50,8 @@ struct OfFile {
     dirty: u64,
     /// Since when it is on the list.
     since: Option<Time>,
+    /// Its place there.
+    place: u64,
     /// The flusher is at it (`I_SYNC`).
     syncing: bool,
     /// Pages of it that the flusher has submitted and that are not on the device.
@@ -76,7 +78,8 @@ pub struct Writeback {
     /// When somebody paused last.
     paused: Cell<Time>,
     files: RefCell<Vec<OfFile>>,
-    list: RefCell<VecDeque<u32>>,
+    /// By place: files that go leave it anywhere.
+    list: RefCell<BTreeMap<u64, u32>>,
     submitted: RefCell<VecDeque<(LockId, u32, u64)>>,
     /// Somebody needs clean pages, however few are dirty.
     asked: Cell<bool>,
@@ -154,7 +157,7 @@ impl Writeback {
         if more > 0 && self.change(slot, |file| file.since.is_none()) {
             m.lock(self.list_lock, Side::Write).await;
             self.change(slot, |file| file.since = Some(m.now()));
-            self.list.borrow_mut().push_back(slot);
+            self.list_last(slot);
             m.unlock(self.list_lock, Side::Write).await;
         }
         let counts = self.counts.get();
@@ -168,6 +171,13 @@ impl Writeback {
         if more > 0 && asks {
             self.pause(m, &limits).await;
         }
+    }
+
+    fn list_last(&self, slot: u32) {
+        let mut list = self.list.borrow_mut();
+        let place = list.last_key_value().map_or(0, |(last, _)| last + 1);
+        list.insert(place, slot);
+        self.change(slot, |file| file.place = place);
     }
 
     fn of_task<T>(&self, task: TaskId, change: impl FnOnce(&mut Dirtier) -> T) -> T {
@@ -303,7 +313,8 @@ impl Writeback {
         self.wait_while(m, slot, |file| file.syncing || file.under_way > 0).await;
         self.note(slot, 0);
         if self.is_limited() && self.change(slot, |file| file.since.take()).is_some() {
-            self.list.borrow_mut().retain(|&other| other != slot); // before anybody else runs
+            let place = self.change(slot, |file| file.place);
+            self.list.borrow_mut().remove(&place); // before anybody else runs
             m.lock(self.list_lock, Side::Write).await;
             m.unlock(self.list_lock, Side::Write).await;
         }

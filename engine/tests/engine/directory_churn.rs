@@ -1,6 +1,6 @@
 //! A directory under long churn keeps all its invariants, whatever its form: the blocks, the hash index and the free space.
 
-use crate::common::draw::Draw;
+use super::common::draw::Draw;
 use simfs_engine::filesystems::xfs::structures::geometry::Geometry;
 use simfs_engine::filesystems::xfs::structures::layout::{Layout, ROOT};
 

@@ -1,6 +1,6 @@
 //! A task that is moved when it begins another program has waited beside the CPU that it came to, not the one that it left.
 
-use crate::common;
+use super::common;
 use simfs_engine::machine::Native;
 use simfs_engine::waist::{Account, Host, Machine, Placement, SpawnKind, Time};
 

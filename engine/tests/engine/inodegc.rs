@@ -1,6 +1,6 @@
 //! When the worker that frees unlinked inodes starts, and with which of them.
 
-use crate::common;
+use super::common;
 use simfs_engine::filesystems::xfs::operations::inodegc::{InodeGc, Limits};
 use simfs_engine::machine::Native;
 use simfs_engine::spec::RunSpec;

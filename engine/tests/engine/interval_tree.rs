@@ -1,6 +1,6 @@
 //! The interval tree against a plain list: the same overlaps in the same order, and the red-black rules after each change.
 
-use crate::common::draw::Draw;
+use super::common::draw::Draw;
 use simfs_engine::structures::interval_tree::IntervalTree;
 use simfs_engine::structures::NodeId;
 use simfs_engine::waist::Access;

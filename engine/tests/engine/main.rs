@@ -1,4 +1,4 @@
-//! Tests of the engine from outside. They are one program: each program of its own would be linked with the whole engine again.
+//! Tests of the engine from outside: they name what `simfs_engine` shows to all.
 
 mod common;
 mod directory_churn;

@@ -1,6 +1,6 @@
 //! A number of a run is here what it is in Python, to the last bit: the two machines divide by it.
 
-use crate::common::spec;
+use super::common::spec;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! The B-tree of ranges against a plain sorted list: the same overlaps, the tree's rules after each change, and no node
 //! written that was not named before.
 
-use crate::common::draw::Draw;
+use super::common::draw::Draw;
 use simfs_engine::structures::range_btree::{Changes, Key, RangeBTree, Record, CHILDREN, RECORDS};
 use simfs_engine::structures::NodeId;
 use simfs_engine::waist::Access;

@@ -1,8 +1,8 @@
 //! The laws of range locks, design by design, on the native machine: who may hold what together, who comes first, and that
 //! nothing is left behind.
 
-use crate::common;
-use crate::common::draw::Draw;
+use super::common;
+use super::common::draw::Draw;
 use simfs_engine::machine::Native;
 use simfs_engine::range_locks::{Design, Prices, Range, RangeLock};
 use simfs_engine::spec::RunSpec;

@@ -3,7 +3,7 @@
 //! X is acquisitions per unit of time. Between two writers served first come, first served, there are K readers with
 //! P(K = k) = (1 - r) r^k; in a lock with phases all waiting readers go between two writers.
 
-use crate::common;
+use super::common;
 use simfs_engine::machine::trace::{Entry, Object};
 use simfs_engine::machine::Native;
 use simfs_engine::spec::RunSpec;

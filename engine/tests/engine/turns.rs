@@ -1,6 +1,6 @@
 //! Turns of user and kernel time in one segment are what they are as a segment each: nobody can tell them apart.
 
-use crate::common;
+use super::common;
 use simfs_engine::machine::Native;
 use simfs_engine::spec::RunSpec;
 use simfs_engine::waist::{Account, Host, Machine, Placement, SpawnKind, Time};

@@ -1,6 +1,6 @@
 //! A lock that is made when it is first taken is one that was there before: its line, its number, what is counted of it.
 
-use crate::common;
+use super::common;
 use serde_json::json;
 use simfs_engine::machine::Native;
 use simfs_engine::waist::{Access, Account, Host, Machine, Placement, Side, SpawnKind, Time};

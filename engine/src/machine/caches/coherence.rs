@@ -81,7 +81,14 @@ impl State {
     }
 
     /// Who polls `lock` sees what `writer` has just written, in the order of coming.
+    #[inline]
     pub(in crate::machine) fn show_pollers(&mut self, writer: TaskId, lock: LockId) {
+        if !self.locks[lock as usize].pollers.is_empty() {
+            self.show_all(writer, lock);
+        }
+    }
+
+    fn show_all(&mut self, writer: TaskId, lock: LockId) {
         let pollers = std::mem::take(&mut self.locks[lock as usize].pollers);
         for &poller in &pollers {
             self.show(writer, lock, poller);

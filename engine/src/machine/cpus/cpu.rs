@@ -121,6 +121,8 @@ pub struct Cpu {
     pub accounted: Time,
     /// It uses the execution units that it shares with its siblings; kept up to date only where there are any.
     pub executing: bool,
+    /// How many other CPUs of its core do.
+    pub beside: u32,
 }
 
 impl Cpu {
@@ -168,6 +170,7 @@ impl Cpu {
             idled: 0,
             accounted: 0,
             executing: false,
+            beside: 0,
         }
     }
 

@@ -28,8 +28,12 @@ impl State {
         task.in_turns = in_turns;
         task.beside = 0;
         task.segment.own = if task.scaled_holds == 0 { own } else { (own as f64 * self.hold_scale).round() as Time };
-        if cpu.need_resched || in_turns || self.topology.has_siblings() {
+        if cpu.need_resched || in_turns {
             return self.start_among_others(id);
+        }
+        if cpu.beside > 0 {
+            task.beside = cpu.beside;
+            task.segment.own = (task.segment.own as f64 * self.topology.stretch(0, cpu.beside)) as Time;
         }
         task.generation = task.generation.wrapping_add(1);
         let end = self.now + task.segment.total();

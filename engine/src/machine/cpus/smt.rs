@@ -25,6 +25,8 @@ impl State {
         }
         self.cpus[cpu as usize].executing = executing;
         for sibling in self.topology.core(cpu).filter(|&other| other != cpu) {
+            let beside = &mut self.cpus[sibling as usize].beside;
+            *beside = if executing { *beside + 1 } else { *beside - 1 };
             self.retime(sibling);
         }
     }
@@ -33,7 +35,7 @@ impl State {
     fn retime(&mut self, cpu: CpuId) {
         let c = &self.cpus[cpu as usize];
         let Some(id) = c.current.filter(|_| c.phase == Phase::Running) else { return };
-        if self.tasks[id as usize].resume == Resume::Segment && self.beside(cpu) != self.tasks[id as usize].beside {
+        if self.tasks[id as usize].resume == Resume::Segment && c.beside != self.tasks[id as usize].beside {
             self.book_segment(id);
             self.run_segment(id);
         }
@@ -42,26 +44,16 @@ impl State {
     /// Makes what is left of the program's time as long as it takes beside the siblings of now.
     #[inline]
     pub(in crate::machine) fn stretch(&mut self, id: TaskId) {
-        if self.topology.has_siblings() {
-            self.stretch_beside(id);
-        }
-    }
-
-    fn stretch_beside(&mut self, id: TaskId) {
-        let beside = self.beside(self.tasks[id as usize].cpu);
         let task = &mut self.tasks[id as usize];
-        if task.beside != beside {
-            let factor = self.topology.speed_beside(task.beside) / self.topology.speed_beside(beside);
-            task.segment.own = (task.segment.own as f64 * factor) as Time;
-            task.beside = beside;
-            if task.in_turns {
-                self.turns[id as usize].stretch(factor);
-            }
+        let beside = self.cpus[task.cpu as usize].beside;
+        if task.beside == beside {
+            return;
         }
-    }
-
-    /// How many other CPUs of the core execute.
-    fn beside(&self, cpu: CpuId) -> u32 {
-        self.topology.core(cpu).filter(|&other| other != cpu && self.cpus[other as usize].executing).count() as u32
+        let factor = self.topology.stretch(task.beside, beside);
+        task.segment.own = (task.segment.own as f64 * factor) as Time;
+        task.beside = beside;
+        if task.in_turns {
+            self.turns[id as usize].stretch(factor);
+        }
     }
 }

@@ -36,14 +36,26 @@ pub struct Topology {
     transfers: Vec<Time>, // from * cpus + to
     within_llc: Time,
     domains: Vec<Domain>,
+    near: Vec<Near>, // by CPU
     overlap: f64,
+}
+
+/// What is around a CPU: the first CPU of its core and under its last-level cache, and, by domain, how long it takes to move a line from
+/// each CPU of it, one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Near {
+    core: CpuId,
+    llc: CpuId,
+    all: [Time; DOMAINS],
 }
 
 impl Topology {
     /// From a machine profile.
     pub fn new(spec: &MachineSpec) -> Self {
         let costs = &spec.costs;
+        let (transfers, domains) = (transfers(spec), domains(spec));
         Self {
+            near: near(spec, &domains, &transfers),
             cpus: spec.cpus,
             per_core: spec.cpus_per_core.max(1),
             per_llc: spec.cpus_per_llc.max(1),
@@ -52,9 +64,9 @@ impl Topology {
             memory: spec.caches.as_ref().map_or(0, |caches| from_ns(caches.memory_ns)),
             from_llc: spec.caches.as_ref().map_or(0, |caches| from_ns(caches.llc_ns)),
             smt_speed: costs.smt_speed,
-            transfers: transfers(spec),
+            transfers,
             within_llc: from_ns(costs.line_llc),
-            domains: domains(spec),
+            domains,
             overlap: costs.line_overlap,
         }
     }
@@ -77,6 +89,11 @@ impl Topology {
     /// Time to move a line between CPUs that share a last-level cache.
     pub fn transfer_within_llc(&self) -> Time {
         self.within_llc
+    }
+
+    /// Time to move a line to `cpu` from each CPU of the domain with this number, one after the other.
+    pub fn transfer_from_all(&self, cpu: CpuId, domain: usize) -> Time {
+        self.near[cpu as usize].all[domain]
     }
 
     /// The domains of every CPU, the largest first.
@@ -112,27 +129,33 @@ impl Topology {
 
     /// How fast a program runs, relative to alone, beside so many other CPUs of its core. More than two do together what two do, as the
     /// scheduler assumed (`arch_scale_cpu_capacity` of 4.9: `smt_gain` over the number of threads).
-    pub fn speed_beside(&self, others: u32) -> f64 {
+    fn speed_beside(&self, others: u32) -> f64 {
         match others {
             0 => 1.0,
             others => 2.0 * self.smt_speed / f64::from(others + 1),
         }
     }
 
+    /// How many times as long a program takes that ran beside so many and now runs beside others.
+    pub fn stretch(&self, from: u32, to: u32) -> f64 {
+        self.speed_beside(from) / self.speed_beside(to)
+    }
+
     /// The CPUs of `cpu`'s core.
     pub fn core(&self, cpu: CpuId) -> Range<CpuId> {
-        self.group(cpu, self.per_core)
+        let first = self.near[cpu as usize].core;
+        first..(first + self.per_core).min(self.cpus)
     }
 
     /// The CPUs that share `cpu`'s last-level cache.
     pub fn llc(&self, cpu: CpuId) -> Range<CpuId> {
-        self.group(cpu, self.per_llc)
+        let first = self.near[cpu as usize].llc;
+        first..(first + self.per_llc).min(self.cpus)
     }
 
     /// The CPUs around `cpu` that are together in parts of `size`.
     pub fn group(&self, cpu: CpuId, size: u32) -> Range<CpuId> {
-        let first = cpu / size * size;
-        first..(first + size).min(self.cpus)
+        group(cpu, size, self.cpus)
     }
 
     /// The CPUs of the socket of `cpu`.
@@ -152,8 +175,25 @@ impl Topology {
 
     /// Whether two CPUs share a last-level cache.
     pub fn share_llc(&self, a: CpuId, b: CpuId) -> bool {
-        a / self.per_llc == b / self.per_llc
+        self.near[a as usize].llc == self.near[b as usize].llc
     }
+}
+
+fn group(cpu: CpuId, size: u32, cpus: u32) -> Range<CpuId> {
+    let first = cpu / size * size;
+    first..(first + size).min(cpus)
+}
+
+fn near(spec: &MachineSpec, domains: &[Domain], transfers: &[Time]) -> Vec<Near> {
+    let around = |cpu: CpuId| {
+        let mut all = [0; DOMAINS];
+        for (sum, domain) in all.iter_mut().zip(domains) {
+            *sum = group(cpu, domain.span, spec.cpus).map(|from| transfers[(from * spec.cpus + cpu) as usize]).sum();
+        }
+        let first = |size: u32| group(cpu, size.max(1), spec.cpus).start;
+        Near { core: first(spec.cpus_per_core), llc: first(spec.cpus_per_llc), all }
+    };
+    (0..spec.cpus).map(around).collect()
 }
 
 /// The most domains that a CPU is in: its core, its last-level cache, its socket, all.

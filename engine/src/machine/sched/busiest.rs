@@ -52,7 +52,12 @@ impl State {
     /// The CPU in `domain` from which `cpu`, which idles, takes a task, if it may.
     pub(super) fn busiest_in(&self, cpu: CpuId, domain: Domain) -> Option<CpuId> {
         let mut parts = self.parts_of(cpu, domain);
-        let local = self.group_of(&parts.next()?);
+        let own = parts.next()?;
+        let mut others = self.topology.group(cpu, domain.span).filter(|other| !own.contains(other));
+        if !others.any(|other| self.in_queues(other) > 1) {
+            return None; // whoever is busiest
+        }
+        let local = self.group_of(&own);
         let mut busiest: Option<(Range<CpuId>, Group)> = None;
         let (mut load, mut number) = (local.load, 1);
         for part in parts {

@@ -116,8 +116,8 @@ impl State {
 
     /// `cpu` goes over all CPUs of a domain (`update_sd_lb_stats`).
     fn look_time(&self, cpu: CpuId, at: usize) -> Time {
-        let all = self.topology.group(cpu, self.topology.domains()[at].span);
-        all.map(|other| self.kernel.look_cpu + LINES_A_CPU * self.topology.transfer(other, cpu)).sum()
+        let cpus = self.topology.group(cpu, self.topology.domains()[at].span).len() as Time;
+        cpus * self.kernel.look_cpu + LINES_A_CPU * self.topology.transfer_from_all(cpu, at)
     }
 
     /// `cpu` has seen all CPUs of a domain and takes a task from the busiest, if there is one.

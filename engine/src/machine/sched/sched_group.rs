@@ -51,21 +51,22 @@ impl State {
 
     /// Who idled when that was looked at, at `moment`, counts as idle; where a task is to go on, as if it, `without`, were not there
     /// (`update_sg_wakeup_stats`).
+    #[inline(always)]
     pub(super) fn group_seen(&self, part: &Range<CpuId>, without: Option<TaskId>, moment: Time) -> Group {
-        let cpus = part.len() as u64;
+        let (cpus, before) = (part.len() as u64, moment < self.now);
         let (mut tasks, mut idle, mut utilization, mut runnable, mut load) = (0, 0, 0, 0, 0);
         for cpu in part.clone() {
             let own = without.filter(|&id| self.tasks[id as usize].cpu == cpu);
             let c = &self.cpus[cpu as usize];
             let now = c.load() as u64 + u64::from(c.delayed) - u64::from(own.is_some());
-            let idled = moment < self.now && self.idled_at(cpu, moment);
+            let idled = before && self.idled_at(cpu, moment);
             let here = match (idled, self.is_idle(cpu)) {
                 (true, false) => 0,
-                (false, true) if moment < self.now => now.max(1), // who ran there was still to be seen
+                (false, true) if before => now.max(1), // who ran there was still to be seen
                 _ => now,
             };
             tasks += here;
-            idle += u64::from(if moment < self.now { idled } else { self.is_idle(cpu) } || own.is_some() && here == 0);
+            idle += u64::from(if before { idled } else { self.is_idle(cpu) } || own.is_some() && here == 0);
             let (mut used, mut wanted, mut share) = (0, 0, 0);
             if let Some(id) = own {
                 let average = &self.tasks[id as usize].entity.load;
@@ -74,7 +75,7 @@ impl State {
             let queue = &self.run_queue(cpu, Level::Root).load;
             utilization += queue.utilization.saturating_sub(used);
             runnable += queue.runnable.saturating_sub(wanted);
-            load += self.load_of(cpu).saturating_sub(share);
+            load += queue.load.saturating_sub(share);
         }
         let kind = self.kind(cpus, tasks, utilization, runnable);
         Group { kind, cpus, tasks, idle, utilization, load: load / cpus }
