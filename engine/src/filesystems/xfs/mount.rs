@@ -206,13 +206,14 @@ impl Xfs {
         let layout = Layout::new(geometry);
         let layout = if costs.rules().attribute_forks { layout } else { layout.without_attributes() };
         let log_size = u64::from(geometry.logblocks) * u64::from(crate::filesystems::BLOCK);
+        let sb = SuperBlock::new(m, "xfs", costs)?;
         let fs = Self {
             layout: RefCell::new(layout),
             costs: OperationCosts::new(costs)?,
             inactive: Inactive::new(costs)?,
             walk: Walk::new(costs)?,
-            sb: SuperBlock::new(m, "xfs", costs)?,
-            log: Log::new(m, (log_size, iclogs), device.clone(), costs)?,
+            log: Log::new(m, (log_size, iclogs), sb.line, device.clone(), costs)?,
+            sb,
             storage: device,
             io: FileIo::new(m, rules, costs)?,
             sync: Fsync::new(m, tick, costs)?,
