@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -96,13 +97,44 @@ class Counting(TinyMachine):
         self.accesses[line][access] += 1
 
 
+def reads(path: Path, filesystem: str, **rules: str | bool) -> float:
+    """Reads of all lines in a create and an unlink."""
+    machine = Counting(spec(path, CREATE, 1, filesystem, **rules))
+    machine.run(20 * 10**9)
+    return sum(line["read"] for line in machine.accesses.values()) / sum(machine.operations.values())
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "owners"),
+    [("tmpfs", 1), ("xfs", 1), ("btrfs", 4)],  # a new inode's; three that btrfs writes
+)
+def test_owners_and_new_dentries_are_looked_up_in_the_counts_line(
+    tmp_path: Path, filesystem: str, owners: int
+) -> None:
+    words = ("counted", "beside-owner", "beside-permission", "beside-operations")
+    counts = [
+        reads(tmp_path, filesystem, vfs__remove_count=word, xfs__translates_owner=False) for word in words
+    ]
+    steps = [after - before for before, after in itertools.pairwise(counts)]
+    assert steps == pytest.approx([owners, 4, 1], abs=0.1)
+
+
+def test_who_logs_an_inode_of_xfs_looks_for_its_owner(tmp_path: Path) -> None:
+    """A create logs the new inode and the directory, an unlink both, the worker the inode once or twice."""
+    counts = [
+        reads(tmp_path, "xfs", vfs__remove_count="beside-owner", xfs__translates_owner=rule)
+        for rule in (False, True)
+    ]
+    assert 5 < counts[1] - counts[0] < 6
+
+
 def test_the_descriptor_is_read_each_time_that_an_inode_is_marked_dirty(tmp_path: Path) -> None:
-    """A create and an unlink write the bitmap and the descriptor three times, and mark three inodes dirty."""
+    """A create and an unlink write the bitmap and the descriptor three times, and write inodes ten times."""
     machine = Counting(spec(tmp_path, CREATE, 1, "ext4"))
     machine.run(2 * 10**9)
     cycles = sum(machine.operations.values())
     written = [line for line in machine.accesses.values() if round(line["write"] / cycles) == 3]
-    assert sorted(round(line["read"] / cycles) for line in written if line["read"]) == [1, 3]
+    assert sorted(round(line["read"] / cycles) for line in written if line["read"]) == [1, 10]
 
 
 def test_who_gets_a_block_to_write_fetches_the_line_of_the_journals_lists(tmp_path: Path) -> None:

@@ -190,6 +190,7 @@ impl Calls {
             self.get_write_access(m, file);
         }
         m.run(Account::System, rest).await;
+        self.look_for_locks(m, file); // break_lease
         self.dentries.count(m, file).await;
         self.notify_parent(m).await; // fsnotify_open
     }
@@ -234,6 +235,13 @@ impl Calls {
     fn put_write_access<M: Machine>(&self, m: &M, file: &File) {
         if let Some(line) = self.writers.get(file.inode) {
             m.touch(line, Access::Atomic);
+        }
+    }
+
+    /// An `open` and a `close` look for locks of the file (`i_flctx`), in the line of `i_writecount`.
+    pub fn look_for_locks<M: Machine>(&self, m: &M, file: &File) {
+        if let Some(line) = self.writers.get(file.inode) {
+            m.touch(line, Access::Read);
         }
     }
 

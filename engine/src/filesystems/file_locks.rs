@@ -17,6 +17,9 @@ use crate::waist::{Access, Account, ClassId, LineId, LockId, Machine, Side, Time
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// Its place in the list, its owner and its range are in a line each (0, 64 and 128 of `struct file_lock`, counted in 6.12).
+const LOCK_LINES: u32 = 3;
+
 /// The lines of a lock, and of the list of the CPU on which it was put there.
 #[derive(Clone, Copy)]
 struct Placed {
@@ -106,7 +109,7 @@ impl FileLocks {
     }
 
     fn put<M: Machine>(&self, m: &M, context: &Context, owner: u32) {
-        let new = self.placed.get_or_make(m.task(), || Placed { lock: m.new_line(2), list: m.new_line(1) });
+        let new = self.placed.get_or_make(m.task(), || Placed { lock: m.new_line(LOCK_LINES), list: m.new_line(1) });
         m.touch(new.lock, Access::Write);
         m.touch(new.list, Access::Atomic);
         context.held.borrow_mut().push((owner, new));

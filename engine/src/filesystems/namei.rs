@@ -97,8 +97,10 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     sb.calls.rename_lock.d_lookup(m).await;
-    sb.line.permission(m).await;
+    sb.line.d_alloc(m).await;
     sb.calls.d_alloc(m, dir).await;
+    sb.line.permission(m).await;
+    sb.line.new_inode(m).await;
     let made = make.await;
     made.iter().for_each(|made| sb.calls.is_child(m, dir, named(made)));
     sb.times.changed(m, Timed::Directory(dir));
@@ -129,8 +131,9 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     sb.calls.rename_lock.d_lookup(m).await;
-    sb.line.permission(m).await;
+    sb.line.d_alloc(m).await;
     sb.calls.d_alloc(m, dir).await;
+    sb.line.permission(m).await;
     let rest = fs.look_up_free(m, dir, name, under).await;
     m.lock(inode, Side::Write).await;
     let linked = fs.link(m, dir, name, file, rest).await;
@@ -245,6 +248,7 @@ pub async fn rename<M: Machine, F: InodeOperations<M>>(
     sb.calls.rename_lock.d_lookup(m).await;
     sb.line.permission(m).await; // may_delete, may_create
     sb.calls.rename_lock.d_lookup(m).await;
+    sb.line.d_alloc(m).await;
     sb.calls.d_alloc(m, names.into).await;
     m.lock(inode, Side::Write).await;
     let renamed = fs.rename(m, dir, names, file, under).await;

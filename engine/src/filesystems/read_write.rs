@@ -106,6 +106,7 @@ pub async fn close<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File)
         group.close(m).await;
     }
     sb.calls.files.closed(m, file.inode);
+    sb.calls.look_for_locks(m, file); // locks_remove_posix
     fs.release(m, file).await;
     sb.calls.put(m, file).await;
     sb.free_file(m);

@@ -43,6 +43,22 @@ impl SuperLine {
         self.access(m, Access::Read, RemoveCount::BesideOwner).await;
     }
 
+    /// A new inode's owner is translated by them, too (`i_uid_write` of `inode_init_always`).
+    pub async fn new_inode<M: Machine>(&self, m: &M) {
+        self.owner(m).await;
+    }
+
+    /// The memory of an inode without names becomes that of a new file, which has one (`set_nlink`, twice). Since 4.6; here from 4.8 on.
+    pub async fn recycled<M: Machine>(&self, m: &M) {
+        self.access(m, Access::Atomic, RemoveCount::BesideOwner).await;
+        self.access(m, Access::Atomic, RemoveCount::BesideOwner).await;
+    }
+
+    /// A new dentry gets its operations (`s_d_op`, `__d_alloc`).
+    pub async fn d_alloc<M: Machine>(&self, m: &M) {
+        self.access(m, Access::Read, RemoveCount::BesideOperations).await;
+    }
+
     /// Permissions are asked by them (`i_uid_into_vfsuid`, `generic_permission`).
     pub async fn permission<M: Machine>(&self, m: &M) {
         self.access(m, Access::Read, RemoveCount::BesidePermission).await;

@@ -120,7 +120,7 @@ rules! {
     /// Names that are looked up are in a table (`d_alloc_parallel`).
     "vfs.parallel_lookups" => parallel_lookups: bool = true;
     /// What is in the cache line of the count of inodes without names (`drop_nlink`).
-    "vfs.remove_count" => remove_count: vfs::RemoveCount = vfs::RemoveCount::BesidePermission;
+    "vfs.remove_count" => remove_count: vfs::RemoveCount = vfs::RemoveCount::BesideOperations;
     /// An `open` with `O_CREAT` of an absolute path takes a reference of `/` (`try_to_unlazy` in `open_last_lookups`).
     "vfs.creat_counts_root" => creat_counts_root: bool = true;
     /// An `open` with `O_CREAT` looks for the name before it locks the directory (`lookup_fast_for_open`).
@@ -171,6 +171,8 @@ rules! {
     "xfs.cil_order" => cil_order: bool = true;
     /// Transactions under way are counted in one word of the mount (`m_active_trans`).
     "xfs.counts_transactions" => counts_transactions: bool = false;
+    /// Who logs an inode translates its owner by the superblock's `s_user_ns` (`xfs_inode_to_log_dinode`).
+    "xfs.translates_owner" => translates_owner: bool = true;
     /// Inodes are made with room for attributes, as a security module labels them (`xfs_create_need_xattr`).
     "xfs.attribute_forks" => attribute_forks: bool = true;
     /// The buffers of a group are in a hash table that grows (`pag_buf_hash`), not in a tree.

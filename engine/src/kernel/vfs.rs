@@ -87,6 +87,8 @@ choice! {
         BesideOwner = "beside-owner",
         /// Which permissions are asked by, too (since 5.12).
         BesidePermission = "beside-permission",
+        /// And what new dentries are given (since 6.7).
+        BesideOperations = "beside-operations",
     }
 }
 

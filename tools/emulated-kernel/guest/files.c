@@ -253,6 +253,45 @@ static void move(const char *dir, int task, long n)
         die(own);
 }
 
+/* One file for all tasks of a directory, with a page, and a byte to lock, for each. */
+static void shared_prepare(const char *dir, int task)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s/one", dir);
+    kept = open(name, O_RDWR | O_CREAT, 0644);
+    if (kept < 0 || pwrite(kept, page, sizeof page, 4096L * task) != sizeof page)
+        die(name);
+}
+
+static void shared_open(const char *dir, int task, long n)
+{
+    char name[160];
+    int fd;
+    (void)task, (void)n;
+    snprintf(name, sizeof name, "%s/one", dir);
+    fd = open(name, O_RDWR);
+    if (fd < 0)
+        die(name);
+    close(fd);
+}
+
+static void shared_lock(const char *dir, int task, long n)
+{
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = task, .l_len = 1};
+    int locked = fcntl(kept, F_SETLK, &range);
+    (void)dir, (void)n;
+    range.l_type = F_UNLCK;
+    if (locked || fcntl(kept, F_SETLK, &range))
+        die("fcntl");
+}
+
+static void shared_write(const char *dir, int task, long n)
+{
+    (void)dir, (void)n;
+    if (pwrite(kept, page, sizeof page, 4096L * task) != sizeof page)
+        die("pwrite");
+}
+
 const struct kind file_kinds[] = {
     {"create", 0, create_only},
     {"create_unlink", 0, create_unlink},
@@ -272,6 +311,9 @@ const struct kind file_kinds[] = {
     {"shorten", shorten_prepare, shorten},
     {"fchown", append_prepare, change_owner},
     {"append_fsync", append_prepare, append_fsync},
+    {"shared_open", shared_prepare, shared_open},
+    {"shared_lock", shared_prepare, shared_lock},
+    {"shared_write", shared_prepare, shared_write},
     {"direct_io", direct_prepare, direct_io},
     {"direct_unwritten", unwritten_prepare, direct_unwritten},
     {"compile", 0, compile_operation},

@@ -310,6 +310,9 @@ LINES = (
     ("6.12", "xfs", "append", True),
     ("6.12", "ext4", "create_unlink", False),
     ("6.12", "tmpfs", "create_unlink", True),
+    ("6.12", "tmpfs", "shared_open", False),
+    ("6.12", "tmpfs", "shared_lock", False),
+    ("6.12", "ext4", "shared_write", False),
 )
 """Operations whose transfers of cache lines are counted; in directories of their own or in one."""
 

@@ -42,6 +42,11 @@ pub(super) struct Directory {
 }
 
 impl Directory {
+    /// Its number, or some of its block for the root.
+    fn inode(&self) -> u32 {
+        self.made.map_or(0, |made| made.inode)
+    }
+
     /// How many it has.
     fn leaves(&self) -> u32 {
         match self.names.get() {
@@ -113,11 +118,16 @@ impl Ext4 {
         self.directories.borrow().all[dir as usize].dirty.set(true);
     }
 
-    /// A directory is no longer dirty; its number if it was, some of its block for the root.
+    /// A directory is no longer dirty; its number if it was.
     pub(super) fn clean_directory(&self, dir: DirId) -> Option<u32> {
         let directories = self.directories.borrow();
         let d = directories.of(dir);
-        d.dirty.take().then(|| d.made.map_or(0, |made| made.inode))
+        d.dirty.take().then(|| d.inode())
+    }
+
+    /// The number of a directory's inode.
+    pub(super) fn directory_inode(&self, dir: DirId) -> u32 {
+        self.directories.borrow().of(dir).inode()
     }
 
     /// The inode and the block of a directory that was made.

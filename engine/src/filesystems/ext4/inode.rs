@@ -86,6 +86,8 @@ impl Ext4 {
         self.info.count_inode(m, group);
         m.run(Account::System, c.new_inode.saturating_sub(c.mark)).await;
         self.tables.load(m, &self.storage, inode, &self.ialloc, c.table_block).await;
+        self.tables.use_block(m, inode, c.tree_init).await; // ext4_ext_tree_init marks it dirty
+        self.tables.use_block(m, inode, c.allocated).await;
         Some(inode)
     }
 
@@ -234,12 +236,15 @@ impl Ext4 {
             true => self.remove_space(m, file.inode, handle.transaction(), u64::MAX).await,
             false => Vec::new(),
         };
-        let orphan = self.delete_orphan(m, inode, c.orphan).await;
+        self.tables.use_block(m, inode, c.orphan / 2).await; // marked dirty with a size of 0
+        let orphan = self.delete_orphan(m, inode, c.orphan - c.orphan / 2).await;
+        if file.writable {
+            self.journal.release_inode(m).await; // ext4_clear_inode
+        }
         self.free_inode(m, inode).await;
         let rest = self.sb.inodes.leave(m, listed::file(file.inode), Some(u64::from(file.inode)), c.evict_stop).await;
-        m.run(Account::System, rest).await;
         let changed = [&freed[..], orphan.as_slice(), &self.group_blocks(self.ialloc.group_of(inode))].concat();
-        self.stop(m, handle, file.inode, &changed).await;
+        self.stop_after(m, handle, file.inode, &changed, rest).await;
         m.call_rcu(INODE_CALLBACKS, c.callback);
         self.drop_file(m, file.inode);
     }
@@ -250,7 +255,7 @@ impl Ext4 {
             m.run(Account::System, time).await;
             return None;
         }
-        m.run(Account::System, time.saturating_sub(self.orphans.usual())).await;
+        self.write_orphan(m, inode, time).await;
         Some(self.orphans.add(m, inode).await)
     }
 
@@ -260,7 +265,22 @@ impl Ext4 {
             m.run(Account::System, time).await;
             return None;
         }
-        m.run(Account::System, time.saturating_sub(self.orphans.usual())).await;
+        self.write_orphan(m, inode, time).await;
         Some(self.orphans.delete(m, inode, &self.tables).await)
+    }
+
+    /// An inode that enters the list or leaves it is written, as it names the next (`ext4_reserve_inode_write`, `ext4_mark_iloc_dirty`).
+    async fn write_orphan<M: Machine>(&self, m: &M, inode: u32, time: Time) {
+        let rest = time.saturating_sub(self.orphans.usual());
+        if self.orphans.are_listed() {
+            self.tables.use_block(m, inode, rest).await;
+        } else {
+            m.run(Account::System, rest).await;
+        }
+    }
+
+    /// `ext4_mark_inode_dirty` of a directory, amid what takes so long.
+    pub(super) async fn write_directory<M: Machine>(&self, m: &M, dir: DirId, time: Time) {
+        self.tables.use_block(m, self.directory_inode(dir), time).await;
     }
 }

@@ -34,7 +34,8 @@ impl Ext4 {
         m.run(Account::System, self.mkdir.map).await;
         match self.mballoc.new_directory_block(m, self.ialloc.group_of(inode) / FLEX * FLEX).await {
             Ok(block) => {
-                m.run(Account::System, self.mkdir.insert + self.mkdir.fill).await;
+                m.run(Account::System, self.mkdir.insert).await;
+                self.tables.use_block(m, inode, self.mkdir.fill).await;
                 Ok(Made { inode, block })
             }
             Err(full) => {
@@ -55,7 +56,7 @@ impl Ext4 {
         add_entry: Time,
     ) -> Vec<Block> {
         let rest = self.sb.inodes.enter(m, listed::directory(inode), Some(u64::from(inode)), add_entry).await;
-        m.run(Account::System, rest).await;
+        self.write_directory(m, parent, rest).await;
         self.write_entry(m, parent, name);
         self.enter_name(parent, name);
         self.inc_count(parent);
@@ -70,7 +71,8 @@ impl Ext4 {
         let ((find, delete), Made { inode, .. }) = (self.delete_times(parent, name), self.made(dir));
         let handle = self.journal.start(m, credits::UNLINK).await;
         m.run(Account::System, find).await;
-        let orphan = self.add_orphan(m, inode, delete).await;
+        self.write_directory(m, parent, delete / 2).await;
+        let orphan = self.add_orphan(m, inode, delete - delete / 2).await;
         self.delete_entry(m, parent, name);
         self.leave_name(parent, name);
         self.dec_count(parent);
@@ -88,7 +90,8 @@ impl Ext4 {
         m.run(Account::System, self.mkdir.remove_space).await;
         self.journal.forget(m, &mut handle, Block::NewDirectory(block.group, block.start)).await;
         self.mballoc.free_blocks(m, block, self.journal.on.then(|| handle.transaction())).await;
-        let orphan = self.delete_orphan(m, inode, c.orphan).await;
+        self.tables.use_block(m, inode, c.orphan / 2).await; // marked dirty with a size of 0
+        let orphan = self.delete_orphan(m, inode, c.orphan - c.orphan / 2).await;
         self.free_inode(m, inode).await;
         self.ialloc.count_directory(inode, -1);
         let rest = self.sb.inodes.leave(m, listed::directory(inode), Some(u64::from(inode)), c.evict_stop).await;

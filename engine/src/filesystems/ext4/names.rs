@@ -51,12 +51,13 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         let rest = self.sb.inodes.enter(m, listed::file(inode), Some(u64::from(inode)), self.add_entry_time(dir)).await;
         self.info.next_generation(m).await;
         self.info.count_lookup(m);
-        m.run(Account::System, rest).await;
+        m.run(Account::System, rest / 2).await;
         self.write_entry(m, dir, name);
         self.enter_name(dir, name);
-        m.run(Account::System, c.stop + c.tail).await;
+        self.write_directory(m, dir, rest - rest / 2).await;
+        m.run(Account::System, c.tail).await;
         let changed = [self.name_blocks(dir, name), self.group_blocks(self.ialloc.group_of(number))].concat();
-        self.stop(m, handle, inode, &changed).await;
+        self.stop_after(m, handle, inode, &changed, c.stop).await;
         self.entered(inode, dir);
         Ok(inode)
     }
@@ -87,6 +88,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         let changed = self.name_blocks(dir, name);
         self.write_entry(m, dir, name);
         self.enter_name(dir, name);
+        self.write_directory(m, dir, 0).await;
         self.stop(m, handle, file.inode, &changed).await;
         self.entered(file.inode, dir);
         Ok(())
@@ -99,17 +101,18 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         self.find_leaf(m, dir, name).await;
         m.run(Account::System, find).await;
         let orphan = if last {
-            self.add_orphan(m, self.number_of(file), delete).await
+            self.write_directory(m, dir, delete / 2).await;
+            self.add_orphan(m, self.number_of(file), delete - delete / 2).await
         } else {
             let orphan = self.unlink.delete_entry.saturating_sub(self.unlink.drop_link);
-            m.run(Account::System, delete.saturating_sub(orphan)).await;
+            self.write_directory(m, dir, delete.saturating_sub(orphan)).await;
             None
         };
         self.delete_entry(m, dir, name);
         self.leave_name(dir, name);
-        m.run(Account::System, self.unlink.stop).await;
         let [directory, leaf] = self.name_blocks(dir, name);
-        self.stop(m, handle, file.inode, &[&[directory, leaf], orphan.as_slice()].concat()).await;
+        let changed = [&[directory, leaf], orphan.as_slice()].concat();
+        self.stop_after(m, handle, file.inode, &changed, self.unlink.stop).await;
     }
 
     async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
@@ -129,13 +132,17 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         self.search_leaf(m, dir, names.from);
         self.search_leaf(m, names.into, names.to);
         let handle = self.journal.start(m, credits::RENAME).await;
-        m.run(Account::System, time + self.rename_time(dir, &names)).await;
+        let time = time + self.rename_time(dir, &names);
+        let part = time / 4; // each time that an inode is marked dirty
         let changed = [self.name_blocks(dir, names.from), self.name_blocks(names.into, names.to)].concat();
+        m.run(Account::System, time - 3 * part).await;
         self.write_entry(m, names.into, names.to);
         self.enter_name(names.into, names.to);
+        self.write_directory(m, names.into, part).await;
         self.delete_entry(m, dir, names.from);
         self.leave_name(dir, names.from);
-        self.stop(m, handle, file.inode, &changed).await;
+        self.write_directory(m, dir, part).await;
+        self.stop_after(m, handle, file.inode, &changed, part).await;
         self.entered(file.inode, names.into);
         Ok(())
     }

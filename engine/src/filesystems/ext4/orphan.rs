@@ -119,6 +119,11 @@ impl Orphans {
         self.lock
     }
 
+    /// They are in a list through inodes on disk.
+    pub fn are_listed(&self) -> bool {
+        !self.file
+    }
+
     /// What a single task's part under the lock takes.
     pub fn usual(&self) -> Time {
         if self.file {

@@ -210,13 +210,14 @@ impl Xfs {
         // mkfs.xfs puts it into the group in the middle.
         let before = u64::from(geometry.agcount / 2) * u64::from(geometry.agblocks);
         let area = LogArea { start: bytes(before), bytes: bytes(u64::from(geometry.logblocks)) };
+        let sb = SuperBlock::new(m, "xfs", costs)?;
         let fs = Self {
             layout: RefCell::new(layout),
             costs: OperationCosts::new(costs)?,
             inactive: Inactive::new(costs)?,
             walk: Walk::new(costs)?,
-            sb: SuperBlock::new(m, "xfs", costs)?,
-            log: Log::new(m, (area, iclogs), device.clone(), costs)?,
+            log: Log::new(m, (area, iclogs), sb.line, device.clone(), costs)?,
+            sb,
             storage: device,
             io: FileIo::new(m, rules, costs)?,
             sync: Fsync::new(m, tick, costs)?,

@@ -26,6 +26,7 @@ impl Btrfs {
         };
         m.run(Account::System, time).await;
         m.touch(self.delayed_line, Access::Write);
+        self.sb.line.owner(m).await; // fill_stack_inode_item
         match inode {
             Timed::File(slot) => self.delayed.borrow_mut().update_file_inode(self.file(slot).ino),
             Timed::Directory(dir) => {

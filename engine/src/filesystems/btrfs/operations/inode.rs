@@ -86,6 +86,7 @@ impl Btrfs {
         let index = self.next_index(dir);
         m.lock(d.delayed, Side::Write).await;
         m.touch(self.delayed_line, Access::Write);
+        self.sb.line.owner(m).await; // fill_stack_inode_item
         self.delayed.borrow_mut().insert_index(dir, items::dir_index(d.ino, index, name));
         self.delayed.borrow_mut().update_inode(dir);
         m.unlock(d.delayed, Side::Write).await;
@@ -110,6 +111,7 @@ impl Btrfs {
         let handle = self.start_transaction(m).await;
         let ino = self.next_ino(m).await;
         self.insert(m, &[items::inode(ino), items::inode_ref(ino, d.ino, name)], c.insert_inode).await;
+        self.sb.line.owner(m).await; // fill_inode_item
         let rest = self.sb.inodes.enter(m, ino, Some(ino), c.inode_new).await;
         let rest = self.open_inodes.enter(m, rest).await;
         m.run(Account::System, rest).await;
@@ -184,6 +186,7 @@ impl Btrfs {
         }
         m.lock(d.delayed, Side::Write).await;
         m.touch(self.delayed_line, Access::Write);
+        self.sb.line.owner(m).await;
         self.delayed.borrow_mut().delete_index(dir, items::dir_index(d.ino, inode.index, name).key);
         self.delayed.borrow_mut().update_inode(dir);
         m.unlock(d.delayed, Side::Write).await;

@@ -311,6 +311,13 @@ impl Journal {
         running
     }
 
+    /// `jbd2_journal_release_jbd_inode` of an inode that goes and was open for writing (`ext4_inode_attach_jinode`).
+    pub async fn release_inode<M: Machine>(&self, m: &M) {
+        if self.on {
+            self.file(m).await;
+        }
+    }
+
     /// `jbd2_journal_begin_ordered_truncate`: looks whether an inode on a transaction's list is being committed.
     pub async fn begin_ordered_truncate<M: Machine>(&self, m: &M, listed: u64) {
         if self.on && listed > self.committed.get() {

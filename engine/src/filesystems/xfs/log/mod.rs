@@ -18,6 +18,7 @@ mod xfsaild;
 
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::super_line::SuperLine;
 use crate::kernel::xfs::{AilTarget, Cil};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
@@ -50,6 +51,8 @@ pub struct Log {
     cil_lock: LockId,
     counters: LineId,
     list: LineId,
+    /// What owners are translated by, if that is asked when an inode is copied.
+    owner: Option<SuperLine>,
     costs: CilCosts,
     bytes: u64,
     pub(super) checkpoints: Checkpoints,
@@ -102,6 +105,7 @@ impl Log {
     pub fn new<M: Machine>(
         m: &M,
         (area, iclogs): (LogArea, IclogSize),
+        super_line: SuperLine,
         storage: Rc<BlockDevice>,
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
@@ -116,6 +120,7 @@ impl Log {
             cil_lock: m.new_lock(m.class("xfs.xc_cil_lock", "xfs.cil_lock")),
             counters: m.new_line(costs.number("xfs_cil.counters")? as u32),
             list: m.new_line(costs.number("xfs_cil.item_neighbours")? as u32),
+            owner: costs.rules().translates_owner.then_some(super_line),
             costs: CilCosts::new(costs)?,
             bytes: area.bytes,
             grants: GrantHead::default(),
@@ -207,11 +212,20 @@ impl Log {
     pub async fn commit<M: Machine>(&self, m: &M, logged: Logged) {
         self.precommit(m, &logged.items).await;
         m.lock(self.ctx_lock, Side::Read).await;
+        self.format_inodes(m, &logged).await;
         m.touch(self.cil, Access::Write);
         self.insert_items(m, &logged).await;
         let mut ail = self.ail.borrow_mut();
         let bytes: u64 = logged.items.into_iter().map(|item| self.checkpoints.insert(&mut ail, item)).sum();
         self.grants.add(bytes);
+    }
+
+    /// `xfs_inode_item_format`: `i_uid_read` of each inode.
+    async fn format_inodes<M: Machine>(&self, m: &M, logged: &Logged) {
+        let Some(owner) = self.owner else { return };
+        for _ in logged.items.iter().filter(|item| matches!(item, Item::Inode { .. })) {
+            owner.owner(m).await;
+        }
     }
 
     /// The part of `xlog_cil_insert_items` under `xc_cil_lock`.

@@ -110,7 +110,7 @@ fn buffers(fs: &Xfs) -> (Buffer, Buffer) {
 #[test]
 fn who_logs_a_cluster_copies_what_has_changed_since_it_was_written() {
     mounted(300 * MS, |m, fs| async move {
-        let copies = |buffers: &[Buffer]| fs.clusters.logging(buffers, 0) / from_ns(100.0);
+        let copies = |buffers: &[Buffer]| fs.clusters.logging(&m, buffers, 0) / from_ns(100.0);
         for agino in [64, 65, 65] {
             fs.clusters.change(&m, 0, agino);
         }

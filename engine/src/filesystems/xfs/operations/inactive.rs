@@ -216,7 +216,7 @@ impl Xfs {
             lock_all(m, &inodes).await;
         }
         let each = (c.listed - c.alone).saturating_sub(c.traced_regions);
-        m.run(Account::System, self.clusters.logging(&inodes, each)).await;
+        m.run(Account::System, self.clusters.logging(m, &inodes, each)).await;
         let items = [inode.item(), group.agi.item(), group.inobt.item(), group.finobt.item()];
         self.log.commit(m, Logged::items(items).buffers(&inodes)).await;
         m.run(Account::System, c.commit).await;

@@ -105,6 +105,9 @@ impl Xfs {
         self.sb.calls.files.whole_inode(m, slot);
         self.sync.made(m, slot);
         self.inodes.inode(slot).ilock(m).await;
+        if recycled {
+            self.sb.line.recycled(m).await; // xfs_reinit_inode, xfs_init_new_inode
+        }
         let iget = if recycled { recycle } else { miss };
         (slot, self.sb.inodes.enter(m, listed::file(slot), None, iget).await) // in no hash: inode_fake_hash
     }
@@ -257,7 +260,7 @@ impl Xfs {
     ) {
         let c = &self.costs.unlink;
         let each = (c.listed - c.alone).saturating_sub(c.traced_regions);
-        m.run(Account::System, self.clusters.logging(listed, each)).await;
+        m.run(Account::System, self.clusters.logging(m, listed, each)).await;
         self.log.commit(m, items.buffers(blocks).buffers(listed)).await;
         m.run(Account::System, self.costs.commit_remove_time(form)).await;
     }
