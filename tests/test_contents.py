@@ -84,7 +84,7 @@ def test_both_machines_fetch_the_same(tmp_path: Path, filesystem: str, directori
 
 def test_who_wipes_a_record_makes_others_fetch_what_is_behind_the_name(tmp_path: Path) -> None:
     spec = written_spec(tmp_path / "meet.yaml", MEET.format("ext4", "shared"))
-    spec |= {"warmup_ns": 2e5, "duration_ns": 2e6}
+    spec |= {"warmup_ns": 2e5, "duration_ns": 2e7}
     wipes, leaves = (
         rate(
             simulate(

@@ -271,8 +271,8 @@ BTRFS = [
     Fault(
         "devices: nobody waits for the flush before a superblock",
         E + "devices/mod.rs",
-        "        self.io(m, Request::Flush).await;\n        self.io(m, Request::LogWrite { bytes, preflush: false, fua: true }).await;",
-        "        if !FAULT { self.io(m, Request::Flush).await; }\n        self.io(m, Request::LogWrite { bytes, preflush: FAULT, fua: true }).await;",
+        "        self.io(m, Request::Flush).await;\n        self.io(m, Request::LogWrite { bytes, at: None, preflush: false, fua: true }).await;",
+        "        if !FAULT { self.io(m, Request::Flush).await; }\n        self.io(m, Request::LogWrite { bytes, at: None, preflush: FAULT, fua: true }).await;",
     ),
     Fault(
         "btrfs: data that are replaced are not given back",
