@@ -108,7 +108,8 @@ NEVER_MEASURED_AS_A_WHOLE = {
     "sapphire-rapids-192",
     "westmere-ex-40",
 }
-"""Published figures do not tell how long a wake-up took, what `simfs measure` writes is its parts, and `guest-2cpu-intel` has these."""
+"""Published figures do not tell how long a wake-up took, and what `simfs measure` writes is its parts, which
+`guest-2cpu-intel` has, too."""
 
 
 @pytest.mark.parametrize("name", available("machines"))
