@@ -205,6 +205,7 @@ def _filesystem_spec(scenario: Scenario, machine: Mapping[str, Any]) -> dict[str
     if load_machine(scenario.machine.profile).steps == "counted":
         kind = use.profile or use.kind
         classes = load_classes(kind)
+        vfs["vfs_hash.new_index"] = vfs["vfs_dentry.index"]  # traced steps have it
         costs |= _counted(load_instructions(kind), classes, scenario.machine, machine)
         vfs |= _counted(load_vfs_instructions(use.kind), classes, scenario.machine, machine)
     costs |= use.costs

@@ -2,6 +2,9 @@
 
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::dcache::hash;
+use crate::filesystems::hash_table::HashTable;
+use crate::filesystems::DirId;
 use crate::waist::CachedId;
 use crate::waist::Machine;
 use crate::waist::Time;
@@ -9,6 +12,8 @@ use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
 
 const LINE: u32 = 64;
+/// `dcache_init`: a bucket for 8 KiB of memory.
+const DCACHE_SCALE: u32 = 13;
 /// A grace period takes two ticks at least, and callbacks are invoked in the next (`note_gp_changes`).
 const GRACE_TICKS: Time = 3;
 
@@ -64,6 +69,8 @@ pub struct InCore {
     grace: Time,
     /// Dentries that nobody has used yet, or that are on no list of unused ones.
     unlisted: RefCell<Vec<bool>>,
+    /// `dentry_hashtable`.
+    names: HashTable,
     /// A path walk finds the dentry.
     walk: Looks,
     /// It is made or freed.
@@ -84,6 +91,7 @@ impl InCore {
             freed: RefCell::default(),
             grace: GRACE_TICKS * costs.tick(),
             unlisted: RefCell::default(),
+            names: HashTable::new(costs, kind, DCACHE_SCALE)?,
             walk: Looks::at(lines("vfs_dentry.index")?, dentry),
             dentry: Looks::at(0, dentry),
             used: Looks::at(0, used),
@@ -93,6 +101,11 @@ impl InCore {
 
     fn of<M: Machine>(&self, m: &M, slot: u32) -> [CachedId; 2] {
         self.files.get_or_make(slot, || new_bodies(m))
+    }
+
+    /// `d_lookup` finds no dentry of a name.
+    pub fn not_found<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) {
+        self.names.look_up(m, hash(dir, name));
     }
 
     /// A path walk finds a file.

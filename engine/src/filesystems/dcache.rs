@@ -19,6 +19,12 @@ pub struct Lookup {
     i_dir_seq: LineId,
 }
 
+/// A name's number, whose upper half says where it is in tables.
+pub(super) fn hash(dir: DirId, name: &[u8]) -> u64 {
+    let start = u64::from(dir).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    name.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
+}
+
 /// The table and the lists.
 pub struct Dcache {
     /// None before 4.7, when the directory's lock was held for itself also by lookups.
@@ -63,9 +69,7 @@ impl Dcache {
     /// `d_alloc_parallel`: a name that is not known enters the table, after a look at `i_dir_seq`, which says whether the directory has changed
     /// meanwhile. Returns where, for [`Dcache::looked_up`].
     pub fn look_up<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) -> Option<Lookup> {
-        let start = u64::from(dir).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let hash = name.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3));
-        let chain = *self.in_lookup.get(((hash >> 32) % IN_LOOKUP_LINES) as usize)?;
+        let chain = *self.in_lookup.get(((hash(dir, name) >> 32) % IN_LOOKUP_LINES) as usize)?;
         let i_dir_seq = self.i_dir_seq.get_or_make(dir, || m.new_line(1));
         m.touch(i_dir_seq, Access::Read);
         m.touch(chain, Access::Atomic);

@@ -4,9 +4,10 @@
 //! What is done under these locks is part of a traced step: callers hand in the step's time and get back what is left of it.
 
 use super::costs::Costs;
+use super::hash_table::HashTable;
 use super::listed::{Entry, Lists, Pointers, OTHERS};
 use crate::kernel::vfs::{InodeHash, InodeList, InodeLookup};
-use crate::memory::Held;
+use crate::memory::{hash_buckets, Held};
 use crate::waist::time::from_ns;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LockId, Side, Time};
@@ -20,6 +21,7 @@ const CHAINS: usize = 1024;
 pub struct InodeCache {
     hash: Vec<LockId>,
     hash_hold: Time,
+    table: HashTable,
     chains: Chains,
     lookup: InodeLookup,
     /// The locks of the lists, each with the list's head in its line.
@@ -40,7 +42,7 @@ struct Chains {
 impl Chains {
     fn new(costs: &Costs<'_>) -> Result<Self, String> {
         let inodes = Rc::new(Cell::new(costs.number("cached_inodes")? as u64));
-        Ok(Self { inodes, buckets: costs.memory().map(buckets), load_ns: costs.load_ns() })
+        Ok(Self { inodes, buckets: costs.memory().map(|memory| hash_buckets(memory, SCALE)), load_ns: costs.load_ns() })
     }
 
     /// Time for the mean chain, in whole nanoseconds.
@@ -50,17 +52,12 @@ impl Chains {
     }
 }
 
-/// Buckets of the inode hash on a machine with so much memory (`alloc_large_system_hash` with a scale of 14): one for 16 KiB, rounded up
-/// to a power of two; beyond 64 GiB half as many for each factor of four (since 4.13).
-fn buckets(memory: u64) -> u64 {
-    const ADAPT: u64 = 64 << 30;
-    let doublings = (0..).take_while(|n| ADAPT << (2 * n) < memory).count();
-    (memory >> 14 >> doublings).next_power_of_two()
-}
+/// `inode_init`: a bucket for 16 KiB of memory.
+const SCALE: u32 = 14;
 
 impl InodeCache {
     /// Makes the locks; the error names a cost that is missing.
-    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, kind: &str, costs: &Costs<'_>) -> Result<Self, String> {
         let rules = costs.rules();
         let (hash, list) =
             (m.class("vfs.inode_hash_lock", "vfs.inode_hash"), m.class("vfs.s_inode_list_lock", "vfs.inode_list"));
@@ -69,6 +66,7 @@ impl InodeCache {
         Ok(Self {
             hash: (0..chains).map(|_| m.new_lock(hash)).collect(),
             hash_hold: costs.sum(&["inode_hash"])?,
+            table: HashTable::new(costs, kind, SCALE)?,
             chains: Chains::new(costs)?,
             lookup: rules.inode_lookup,
             lists: (0..lists).map(|_| m.new_lock(list)).collect(),
@@ -82,6 +80,7 @@ impl InodeCache {
     /// left of the `step` that this is part of.
     pub async fn look_up<M: Machine>(&self, m: &M, number: u64, step: Time) -> Time {
         let time = self.hash_hold + self.chains.time();
+        self.table.look_up(m, hash(number));
         match self.lookup {
             InodeLookup::Locked => self.hash(m, Some(number), time, step).await,
             InodeLookup::Rcu => {
@@ -95,7 +94,8 @@ impl InodeCache {
     /// along its chain (`insert_inode_locked`). Returns what is left of the `step` that this is part of.
     pub async fn enter<M: Machine>(&self, m: &M, inode: Entry, hashed: Option<u64>, step: Time) -> Time {
         let time = self.hash_hold + hashed.map_or(0, |_| self.chains.time());
-        if hashed.is_some() {
+        if let Some(number) = hashed {
+            self.table.look_up(m, hash(number));
             self.chains.inodes.set(self.chains.inodes.get() + 1);
         }
         let rest = self.hash(m, hashed, time, step).await;
@@ -146,7 +146,7 @@ impl InodeCache {
     }
 
     fn chain(&self, number: u64) -> LockId {
-        self.hash[(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % self.hash.len()]
+        self.hash[(hash(number) >> 32) as usize % self.hash.len()]
     }
 
     async fn under<M: Machine>(&self, m: &M, lock: LockId, hold: Time, step: Time, change: impl FnOnce()) -> Time {
@@ -158,13 +158,7 @@ impl InodeCache {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::buckets;
-
-    #[test]
-    fn a_hash_table_has_a_bucket_for_16_kib_and_grows_more_slowly_beyond_64_gib() {
-        let sizes = [16 << 30, 24 << 30, 64 << 30, 65 << 30, 256 << 30, 257 << 30];
-        assert_eq!(sizes.map(buckets), [1 << 20, 2 << 20, 4 << 20, 4 << 20, 8 << 20, 8 << 20]);
-    }
+/// An inode's number, spread; the upper half says where it is in tables.
+fn hash(number: u64) -> u64 {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

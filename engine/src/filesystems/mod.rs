@@ -15,6 +15,7 @@ pub mod ext4;
 mod file_locks;
 pub mod files_struct;
 mod folios;
+mod hash_table;
 pub mod inode_cache;
 pub mod ledger;
 pub mod links;

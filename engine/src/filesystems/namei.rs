@@ -59,7 +59,8 @@ pub async fn create<M: Machine, F: InodeOperations<M>>(
     let (sb, (before, after)) = (fs.super_block(), fs.open_times());
     let times = (before, sb.rest_of_open(m, after));
     sb.calls.count_root(m).await;
-    let inode = with_parent(fs, m, dir, times, |slot| listed::file(*slot), pin!(fs.create(m, dir, name))).await?;
+    let inode =
+        with_parent(fs, m, (dir, name), times, |slot| listed::file(*slot), pin!(fs.create(m, dir, name))).await?;
     sb.calls.count_root(m).await;
     sb.times.made(m, Timed::File(inode));
     Ok(File { inode, written: false, writable: true })
@@ -75,7 +76,7 @@ pub async fn mkdir<M: Machine, F: InodeOperations<M>>(
     m.at("mkdir");
     let sb = fs.super_block();
     let (times, make) = (sb.calls.mkdir(), pin!(fs.mkdir(m, parent, name)));
-    let dir = with_parent(fs, m, parent, times, |dir| listed::directory(*dir), make).await?;
+    let dir = with_parent(fs, m, (parent, name), times, |dir| listed::directory(*dir), make).await?;
     sb.times.made(m, Timed::Directory(dir));
     Ok(dir)
 }
@@ -84,7 +85,7 @@ pub async fn mkdir<M: Machine, F: InodeOperations<M>>(
 async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     fs: &F,
     m: &M,
-    dir: DirId,
+    (dir, name): (DirId, &[u8]),
     (before, after): (Time, Time),
     named: impl Fn(&T) -> Entry,
     make: Pin<&mut impl Future<Output = Result<T, NoSpace>>>,
@@ -97,6 +98,7 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     sb.calls.rename_lock.d_lookup(m).await;
+    sb.calls.files.not_found(m, dir, name);
     sb.line.d_alloc(m).await;
     sb.calls.d_alloc(m, dir).await;
     sb.line.permission(m).await;
@@ -131,6 +133,7 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     sb.calls.rename_lock.d_lookup(m).await;
+    sb.calls.files.not_found(m, dir, name);
     sb.line.d_alloc(m).await;
     sb.calls.d_alloc(m, dir).await;
     sb.line.permission(m).await;
@@ -248,6 +251,7 @@ pub async fn rename<M: Machine, F: InodeOperations<M>>(
     sb.calls.rename_lock.d_lookup(m).await;
     sb.line.permission(m).await; // may_delete, may_create
     sb.calls.rename_lock.d_lookup(m).await;
+    sb.calls.files.not_found(m, names.into, names.to);
     sb.line.d_alloc(m).await;
     sb.calls.d_alloc(m, names.into).await;
     m.lock(inode, Side::Write).await;

@@ -46,7 +46,7 @@ impl SuperBlock {
         Ok(Self {
             freeze: m.new_lock(freeze),
             line: SuperLine::new(m, costs),
-            inodes: InodeCache::new(m, costs)?,
+            inodes: InodeCache::new(m, kind, costs)?,
             links: Links::default(),
             times: Times::new(costs),
             rename_mutex: m.new_lock(m.class("vfs.s_vfs_rename_mutex", "vfs.s_vfs_rename_mutex")),

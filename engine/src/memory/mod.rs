@@ -5,10 +5,12 @@
 //! dirty one until it is written. Inodes that nobody uses go as [`Shrinker`] says. What a load makes does not count, inodes or pages of
 //! files, but for files that are laid out, and is never reclaimed.
 
+mod hash_buckets;
 mod shrinker;
 mod watermarks;
 
 pub use crate::lru::Lru;
+pub use hash_buckets::hash_buckets;
 pub use shrinker::{Held, Shrinker};
 
 use crate::block::{Written, BLOCK};
