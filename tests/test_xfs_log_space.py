@@ -78,6 +78,29 @@ def test_a_log_that_cannot_be_made_is_refused(tmp_path: Path, size: str, problem
         spec_of(tmp_path, size, 1)
 
 
+def test_a_log_with_a_stripe_unit_writes_that_much(tmp_path: Path) -> None:
+    """`log_su`: who syncs a small change waits for the copy of a whole unit."""
+    turns = "[{op: create}, {op: fsync, on: made}]"
+    load = f"{{kind: mix, tasks: 1, order: in-turn, operations: {turns}, files: 5}}"
+
+    def pairs(log_su: str) -> float:
+        spec = spec_of(tmp_path, f"64 MiB, log_su: {log_su}", 20, load, device="ramdisk")
+        return simulate_whole(spec).throughput_per_s / 2
+
+    one, eight = pairs("4 KiB"), pairs("32 KiB")
+    assert 1e6 / eight - 1e6 / one > 28 * 0.1  # 28 KiB more are copied at 100 ns each
+    with pytest.raises(ScenarioError, match=r"l\.yaml:6:\d+: .*log_su: 4, 8, 16, 32, 64, 128 or 256 KiB"):
+        pairs("512 B")
+    with pytest.raises(ScenarioError, match=r"l\.yaml:6:\d+: .*logbsize 32 KiB: no less than log_su"):
+        pairs("64 KiB, logbsize: 32 KiB")
+
+
+@pytest.mark.slow
+def test_both_machines_pad_the_same(tmp_path: Path) -> None:
+    load = "{kind: mix, tasks: 20, operations: [{op: create}, {op: fsync, on: made}], files: 5}"
+    assert_same(spec_of(tmp_path, "10 MiB, log_su: 32 KiB", 2, load) | {"warmup_ns": 0})
+
+
 def test_larger_log_buffers_write_a_checkpoint_in_fewer_pieces(tmp_path: Path) -> None:
     """`logbsize`: each buffer that is written wakes the loop device's worker, and who ends it."""
     turns = "[{op: create, repeat: 400}, {op: fsync, on: made}]"

@@ -21,7 +21,8 @@ from directory_steps import random_steps
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from simfs import _engine
+from simfs import _engine, interchange
+from simfs.scenario.filesystem import LOG_STRIPES
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -117,6 +118,30 @@ def test_geometry_is_that_of_mkfs(image: Path, size: int, agcount: int | None) -
     assert found["agsize_blocks"] == number(run.stdout, r"agsize=(\d+) blks")
     assert found["blocks"] == number(run.stdout, r"data .* blocks=(\d+)")
     assert found["log_blocks"] == number(run.stdout, r"internal log .* blocks=(\d+)")
+
+
+@pytest.mark.parametrize(
+    ("options", "unit"),
+    [
+        ("", None),
+        ("-d su=64k,sw=4", 64 << 10),
+        ("-d su=256k,sw=4", 256 << 10),
+        ("-d su=512k,sw=4", 32 << 10),
+        ("-s size=4096", 4 << 10),
+        ("-s size=4096 -d su=512k,sw=4", 4 << 10),
+    ],
+)
+def test_the_stripe_unit_of_a_log_is_that_of_the_device_unless_its_sectors_are_large(
+    image: Path, options: str, unit: int | None
+) -> None:
+    made = make(image, GIB, None, "-N", *options.split())
+    assert interchange.read(made.stdout).facts.get("log_su") == (f"{unit} B" if unit else None)
+
+
+@pytest.mark.parametrize("unit", LOG_STRIPES)
+def test_mkfs_makes_a_log_with_each_stripe_unit(image: Path, unit: int) -> None:
+    made = make(image, GIB, None, "-N", "-l", f"su={unit}")
+    assert interchange.read(made.stdout).facts["log_su"] == f"{unit} B"
 
 
 @pytest.mark.slow

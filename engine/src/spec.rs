@@ -113,6 +113,9 @@ pub struct FilesystemSpec {
     /// XFS: size of a log buffer; 32 KiB when absent.
     #[serde(default)]
     pub logbsize: Option<u64>,
+    /// XFS: the log's stripe unit; none when absent.
+    #[serde(default)]
+    pub log_su: Option<u64>,
     /// ext4: whether it has a journal.
     #[serde(default = "yes")]
     pub journal: bool,

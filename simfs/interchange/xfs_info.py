@@ -10,6 +10,7 @@ _SECTION = re.compile(r"^(meta-data|data|naming|log|realtime)?\s*=(?P<rest>.*)$"
 _AGCOUNT = re.compile(r"\bagcount=(\d{1,9})\b")
 _DATA = re.compile(r"^data\s+=\s+bsize=(\d{1,9})\s+blocks=(\d{1,18})\b", re.MULTILINE)
 _LOG = re.compile(r"^log\s+=\S.*?\bbsize=(\d{1,9})\s+blocks=(\d{1,12})\b", re.MULTILINE)
+_LOG_STRIPE = re.compile(r"^log\s+=.*\n\s+=\s+sectsz=\d{1,9}\s+sunit=(\d{1,9}) blks\b", re.MULTILINE)
 
 
 def is_mine(text: str) -> bool:
@@ -18,7 +19,7 @@ def is_mine(text: str) -> bool:
 
 
 def read(text: str) -> Reading:
-    """Read size, groups and size of the log as keys of `filesystem:`."""
+    """Read size, groups, and size and stripe unit of the log as keys of `filesystem:`."""
     lines = Lines(text)
     groups, data, log = _AGCOUNT.search(text), _DATA.search(text), _LOG.search(text)
     for line in lines:
@@ -28,6 +29,9 @@ def read(text: str) -> Reading:
     facts = {"kind": "xfs", "size": f"{int(data[1]) * int(data[2])} B", "agcount": groups[1]}
     if log is not None:
         facts["log_size"] = f"{int(log[1]) * int(log[2])} B"
+        stripe = _LOG_STRIPE.search(text)
+        if stripe is not None and int(stripe[1]) > 0:
+            facts["log_su"] = f"{int(log[1]) * int(stripe[1])} B"
     return Reading(
         "xfs_info", lines.matched, lines.skipped, facts=facts, section=f"filesystem: {flow(facts)}\n"
     )

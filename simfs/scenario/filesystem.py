@@ -19,9 +19,19 @@ LOG_BUFFERS = tuple(1 << bits for bits in range(14, 19))
 """Sizes that the mount option `logbsize` takes (`xfs_finish_flags` and `xfs_fs_validate_params`)."""
 
 
+LOG_STRIPES = tuple(1 << bits for bits in range(12, 19))
+"""Stripe units of the log, of those that mkfs.xfs takes: the powers of two."""
+
+
 def _log_buffer(size: int) -> int:
     if size not in LOG_BUFFERS:
         raise refusal("logbsize: 16, 32, 64, 128 or 256 KiB")
+    return size
+
+
+def _log_stripe(size: int) -> int:
+    if size not in LOG_STRIPES:
+        raise refusal("log_su: 4, 8, 16, 32, 64, 128 or 256 KiB")
     return size
 
 
@@ -53,7 +63,14 @@ class Xfs(Section):
         default=None, description="Size of the log; null: as mkfs.xfs makes it."
     )
     logbsize: Annotated[Size, AfterValidator(_log_buffer)] = Field(
-        default=32 << 10, description="Size of each of the eight log buffers (mount option logbsize)."
+        default=32 << 10,
+        description="Size of each of the eight log buffers (mount option logbsize); when absent no less than log_su.",
+    )
+    log_su: Annotated[Size, AfterValidator(_log_stripe)] | None = Field(
+        default=None,
+        description="Stripe unit of the log (mkfs.xfs -l su=), to which its writes are padded; null: none, 512 bytes."
+        " mkfs.xfs takes 4 KiB where physical sectors have 4 KiB, else the device's stripe unit, or 32 KiB for more"
+        " than 256 KiB.",
     )
     iolock: Literal["rwsem", "none", "interval-tree", "btree", "optimistic"] = Field(
         default="rwsem",
@@ -81,6 +98,14 @@ class Xfs(Section):
             raise refusal(
                 f"log_size {self.log_size / 2**20:g} MiB: the log lies in one allocation group, and these have"
                 f" {group / 2**20:g} MiB"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _stripe_fits_a_buffer(self) -> Self:
+        if self.log_su is not None and "logbsize" in self.model_fields_set and self.logbsize < self.log_su:
+            raise refusal(
+                f"logbsize {self.logbsize >> 10} KiB: no less than log_su, which is {self.log_su >> 10} KiB"
             )
         return self
 

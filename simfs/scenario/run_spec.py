@@ -218,6 +218,8 @@ def _filesystem_spec(scenario: Scenario, machine: Mapping[str, Any]) -> dict[str
             spec["log_bytes"] = use.log_size
         if "logbsize" in use.model_fields_set:
             spec["logbsize"] = use.logbsize
+        if use.log_su is not None:
+            spec["log_su"] = use.log_su
     if isinstance(use, Ext4):
         spec |= {key: getattr(use, key) for key in ("journal", "inode_ratio", "orphan_file")}
         if use.hash_seed is not None:

@@ -35,6 +35,7 @@ def _xfs() -> st.SearchStrategy[Section]:
             "size": st.sampled_from(["1 GiB", "8 GiB"]),
             "agcount": st.sampled_from([2, 4, 8]),
             "log_size": st.sampled_from([None, "10 MiB", "32 MiB"]),
+            "log_su": st.sampled_from([None, None, "4 KiB", "32 KiB"]),
             "iolock": st.sampled_from(["rwsem", "rwsem", "none", "interval-tree", "btree", "optimistic"]),
             "buffered_io": st.sampled_from(["locked", "reads-unlocked", "writes-shared", "prewarmed"]),
         }

@@ -198,7 +198,8 @@ impl Xfs {
         rules: Rules,
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
-        let (footprints, tick, iclogs) = (Footprints::new(costs)?, rules.tick, IclogSize::new(rules.logbsize));
+        let (footprints, tick, iclogs) =
+            (Footprints::new(costs)?, rules.tick, IclogSize::new(rules.logbsize, rules.log_su));
         let buffers = BufferHash::new(m, geometry, costs.rules().buffer_hash, rules.rehash);
         let count = |name: &str| costs.number(name).map(|n| n as u32);
         let inactivation = costs.rules().inodegc;

@@ -159,9 +159,9 @@ fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<file_io::Rules, String
     };
     let buffered = file_io::BufferedIo::parse(spec.filesystem.buffered_io.as_deref().unwrap_or("locked"))
         .map_err(|e| format!("filesystem.buffered_io: {e}"))?;
-    let (logbsize, tick) = (spec.filesystem.logbsize, from_ns(spec.kernel.tick_ns));
+    let (logbsize, log_su, tick) = (spec.filesystem.logbsize, spec.filesystem.log_su, from_ns(spec.kernel.tick_ns));
     let price = |instructions: f64| from_ns(instructions * spec.machine.costs.instruction);
     let c = &spec.kernel.constants;
     let rehash = buffer_hash::Prices { bucket: price(c.code_rehash), free: price(c.code_free_table) };
-    Ok(file_io::Rules { buffered, range_lock, unlocked: iolock == "none", logbsize, tick, rehash })
+    Ok(file_io::Rules { buffered, range_lock, unlocked: iolock == "none", logbsize, log_su, tick, rehash })
 }

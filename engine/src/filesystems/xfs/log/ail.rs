@@ -86,7 +86,7 @@ pub struct Ail {
     committed: VecDeque<Committed>,
     /// Emptied lists of items.
     spare: Vec<Vec<ItemId>>,
-    /// The end of the last checkpoint on disk.
+    /// The end of what is on disk of the log.
     head: Lsn,
     target: Lsn,
 }
@@ -224,26 +224,26 @@ impl Ail {
         }
     }
 
-    /// The checkpoint from `start` to `end` is on disk: its items are unpinned, and belong where it is
+    /// The next checkpoint, of so many bytes, is on disk: its items are unpinned, and belong where it is
     /// (`xfs_trans_ail_update_bulk`). Returns whether the list was empty.
-    pub fn insert(&mut self, items: Vec<ItemId>, start: Lsn, end: Lsn) -> bool {
-        let was_empty = self.is_empty();
-        let mut live = 0;
+    pub fn insert(&mut self, items: Vec<ItemId>, bytes: u64) -> bool {
+        let (was_empty, start) = (self.is_empty(), self.head);
         for &id in &items {
-            self.at_mut(id).pins -= 1;
-            if self.at(id).lsn < start {
-                self.delete(id);
-                self.at_mut(id).lsn = start;
-                live += 1;
-            }
+            self.delete(id);
+            let it = self.at_mut(id);
+            (it.pins, it.lsn) = (it.pins - 1, start);
         }
-        self.head = self.head.max(end);
-        if live > 0 {
-            let at = self.committed.partition_point(|c| c.start < start);
-            self.committed.insert(at, Committed { start, items, live });
+        self.pass(bytes);
+        if !items.is_empty() {
+            self.committed.push_back(Committed { start, live: items.len() as u32, items });
         }
         self.trim();
         was_empty
+    }
+
+    /// So many bytes of the log are on disk and belong to no checkpoint.
+    pub fn pass(&mut self, bytes: u64) {
+        self.head += bytes;
     }
 
     fn delete(&mut self, id: ItemId) {

@@ -11,9 +11,10 @@
 mod push;
 mod pushes;
 
-use super::ail::{Ail, Lsn};
+use super::ail::Ail;
 use super::buffer::Item;
 use super::context::Context;
+use super::grant::GrantHead;
 use super::iclog::{IclogSize, Iclogs, LogArea, Number};
 use super::Log;
 use crate::devices::BlockDevice;
@@ -47,8 +48,6 @@ pub struct Checkpoints {
     workers: u32,
     costs: CheckpointCosts,
     context: RefCell<Context>,
-    /// Where the next checkpoint will begin.
-    head: Cell<Lsn>,
     queued: Cell<bool>,
     /// The last context that was to be pushed.
     pushed: Cell<u32>,
@@ -72,6 +71,7 @@ impl Checkpoints {
         ctx_lock: LockId,
         (area, iclogs): (LogArea, IclogSize),
         storage: Rc<BlockDevice>,
+        grants: Rc<GrantHead>,
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         let rules = costs.rules();
@@ -84,7 +84,6 @@ impl Checkpoints {
             workers: if rules.cil_push == CilPush::Serial { 1 } else { 4 },
             costs: CheckpointCosts::new(costs)?,
             context: RefCell::new(Context { sequence: 1, ..Context::default() }),
-            head: Cell::new(1),
             queued: Cell::new(false),
             pushed: Cell::new(0),
             pushes: Pushes::new(m, rules.cil_push == CilPush::Serial, costs)?,
@@ -94,7 +93,7 @@ impl Checkpoints {
             turn: Cell::new(1),
             turn_waiters: RefCell::default(),
             written: RefCell::default(),
-            iclogs: Iclogs::new(m, storage, (area, iclogs), costs)?,
+            iclogs: Iclogs::new(m, storage, (area, iclogs), grants, costs)?,
         })
     }
 
@@ -205,17 +204,14 @@ impl Checkpoints {
         }
     }
 
-    /// The context is full; what is logged from now on is in the next. Headers of log records take space too.
+    /// The context is full; what is logged from now on is in the next. Its commit record takes space too.
     fn switch(&self, log: &Log) -> Context {
         let mut context = self.context.borrow_mut();
         let items = log.ail.borrow_mut().spare();
         let next = Context { sequence: context.sequence + 1, items, ..Context::default() };
         let mut full = std::mem::replace(&mut *context, next);
-        let headers = self.iclogs.size.headers(full.bytes);
-        log.grants.add(headers);
-        full.start = self.head.get();
-        full.end = full.start + full.bytes + headers;
-        self.head.set(full.end);
+        log.grants.add(COMMIT_RECORD);
+        full.space = full.bytes + COMMIT_RECORD;
         full
     }
 

@@ -1,6 +1,6 @@
 //! What one checkpoint is made of (`struct xfs_cil_ctx`).
 
-use super::ail::{ItemId, Lsn};
+use super::ail::ItemId;
 
 /// What one checkpoint is made of.
 #[derive(Debug, Default)]
@@ -11,8 +11,6 @@ pub struct Context {
     pub items: Vec<ItemId>,
     /// How long that is.
     pub bytes: u64,
-    /// Where it begins in the log.
-    pub start: Lsn,
-    /// Where it ends.
-    pub end: Lsn,
+    /// What it takes of the log, with its commit record and without headers of log records.
+    pub space: u64,
 }

@@ -10,10 +10,9 @@ use crate::waist::TaskId;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-/// Bytes in a log record for its header and its transactions' start, and what a log sector rounds up.
+/// Bytes in a log record for its header and its transactions' start.
 const RECORD: u64 = 512 + 12;
 const RECORD_SIZE: u64 = 32 << 10;
-const ROUNDING: u64 = 2 * 512;
 
 /// What a kind of transaction reserves: the bytes it can log at most, and how often it can roll.
 #[derive(Clone, Copy, Debug)]
@@ -27,9 +26,9 @@ impl Reservation {
         Self { bytes, count }
     }
 
-    /// `xfs_log_calc_unit_res` for records of 32 KiB.
-    fn unit(self) -> u64 {
-        self.bytes + RECORD * (self.bytes.div_ceil(RECORD_SIZE - RECORD) + 1) + ROUNDING
+    /// `xfs_log_calc_unit_res` for records of 32 KiB: with padding to `roundoff` of what is logged and of a commit record.
+    fn unit(self, roundoff: u64) -> u64 {
+        self.bytes + RECORD * (self.bytes.div_ceil(RECORD_SIZE - RECORD) + 1) + 2 * roundoff
     }
 }
 
@@ -66,9 +65,9 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// As much as a transaction of this kind reserves.
-    pub fn new(reservation: Reservation) -> Self {
-        Self { unit: reservation.unit(), count: reservation.count }
+    /// As much as a transaction of this kind reserves in a log whose writes are padded to `roundoff`.
+    pub fn new(reservation: Reservation, roundoff: u64) -> Self {
+        Self { unit: reservation.unit(roundoff), count: reservation.count }
     }
 
     /// Bytes that it may log before it rolls.

@@ -6,6 +6,7 @@
 //! force writes a buffer that is not full it waits for the one before, which lets others commit into it meanwhile.
 
 use super::context::Context;
+use super::grant::GrantHead;
 use crate::devices::{BlockDevice, End, Request, Work};
 use crate::filesystems::costs::Costs;
 use crate::kernel::xfs::LogFlushes;
@@ -18,38 +19,47 @@ use std::rc::Rc;
 
 crate::cost_table!(IclogCosts { sync: ["iclog.sync"], kib: ["iclog.kib"] });
 
-/// Log buffers (`XLOG_MAX_ICLOGS`), and the sectors that are written.
+/// Log buffers (`XLOG_MAX_ICLOGS`), and what the log is written in where it has no stripe unit (`BBSIZE`).
 const ICLOGS: usize = 8;
-const SECTOR: u64 = 512;
+const BASIC_BLOCK: u64 = 512;
 const KIB: Time = 1024;
 /// Bytes of a log buffer without `logbsize` (`XLOG_BIG_RECORD_BSIZE`), and those of a header, of which there is one for so many.
 const BIG_RECORD: u64 = 32 << 10;
 const HEADER: u64 = 512;
 const HEADER_CYCLE: u64 = 32 << 10;
 
-/// How large log buffers are (`l_iclog_size`).
+/// How large log buffers are (`l_iclog_size`), and to what their writes are padded (`l_iclog_roundoff`).
 #[derive(Clone, Copy, Debug)]
-pub struct IclogSize(u64);
+pub struct IclogSize {
+    bytes: u64,
+    roundoff: u64,
+}
 
 impl IclogSize {
-    /// Of the mount option `logbsize`.
-    pub fn new(logbsize: Option<u64>) -> Self {
-        Self(logbsize.unwrap_or(BIG_RECORD))
+    /// Of the mount option `logbsize`, which is the log's stripe unit if that is larger than a buffer otherwise (`xfs_finish_flags`).
+    pub fn new(logbsize: Option<u64>, stripe_unit: Option<u64>) -> Self {
+        let roundoff = stripe_unit.unwrap_or(BASIC_BLOCK);
+        Self { bytes: logbsize.unwrap_or(BIG_RECORD.max(roundoff)), roundoff }
+    }
+
+    /// What a write is padded to.
+    pub fn roundoff(self) -> u64 {
+        self.roundoff
     }
 
     /// Bytes of the headers of one (`l_iclog_hsize`).
     fn header(self) -> u64 {
-        HEADER * self.0.div_ceil(HEADER_CYCLE)
-    }
-
-    /// Bytes of the headers of so many bytes of a checkpoint.
-    pub fn headers(self, bytes: u64) -> u64 {
-        self.header() * bytes.div_ceil(self.0)
+        HEADER * self.bytes.div_ceil(HEADER_CYCLE)
     }
 
     /// What one takes of a checkpoint.
     fn room(self) -> u64 {
-        self.0 - self.header()
+        self.bytes - self.header()
+    }
+
+    /// What is written of one that is filled so far (`xlog_calc_iclog_size`).
+    fn written(self, used: u64) -> u64 {
+        (self.header() + used).next_multiple_of(self.roundoff)
     }
 }
 
@@ -66,6 +76,8 @@ pub type Number = u32;
 #[derive(Debug, Default)]
 struct Iclog {
     used: u64,
+    /// What its write has besides: headers and padding.
+    besides: u64,
     /// Who copies into it.
     writers: u32,
     /// It is no longer active (`XLOG_STATE_WANT_SYNC` and later).
@@ -93,8 +105,8 @@ enum Awaited {
 pub struct Iclogs {
     storage: Rc<BlockDevice>,
     costs: IclogCosts,
-    /// How large each is.
-    pub size: IclogSize,
+    grants: Rc<GrantHead>,
+    size: IclogSize,
     area: LogArea,
     /// Where in it the next one is written.
     next: Cell<u64>,
@@ -116,11 +128,13 @@ impl Iclogs {
         m: &M,
         storage: Rc<BlockDevice>,
         (area, size): (LogArea, IclogSize),
+        grants: Rc<GrantHead>,
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         Ok(Self {
             storage,
             costs: IclogCosts::new(costs)?,
+            grants,
             size,
             area,
             next: Cell::new(0),
@@ -133,9 +147,10 @@ impl Iclogs {
         })
     }
 
-    /// Bytes of the checkpoints that are in buffers, commit records and all.
+    /// Bytes of the checkpoints that are in buffers, commit records, headers, padding and all.
     pub fn space(&self) -> u64 {
-        self.iclogs.borrow().iter().flat_map(|iclog| &iclog.ends).map(|context| context.end - context.start).sum()
+        let space = |iclog: &Iclog| iclog.besides + iclog.ends.iter().map(|context| context.space).sum::<u64>();
+        self.iclogs.borrow().iter().map(space).sum()
     }
 
     fn is_free(&self, number: Number) -> bool {
@@ -189,11 +204,17 @@ impl Iclogs {
         }
     }
 
-    /// `xlog_state_switch_iclogs`: the buffer is to be written, at once if nobody copies into it (`xlog_sync`, with its checksum).
+    /// `xlog_state_switch_iclogs`: the buffer is to be written, at once if nobody copies into it (`xlog_sync`). Its checksum is over the
+    /// padding too, which takes space of the log.
     pub async fn switch<M: Machine>(&self, m: &M, number: Number) {
         let request = self.with(number, |iclog| {
             iclog.switched = true;
-            let bytes = (self.size.header() + iclog.used).next_multiple_of(SECTOR) as u32;
+            let written = self.size.written(iclog.used);
+            if iclog.writers == 0 {
+                iclog.besides = written - iclog.used;
+                self.grants.add(iclog.besides);
+            }
+            let bytes = written as u32;
             let (preflush, fua) = (iclog.preflush || self.always_ordered, iclog.fua || self.always_ordered);
             (iclog.writers == 0)
                 .then(|| (bytes, Request::LogWrite { bytes, at: Some(self.place(bytes)), preflush, fua }))
@@ -297,10 +318,11 @@ impl Iclogs {
         !self.committing.replace(true)
     }
 
-    /// What ends with the oldest buffer, if that is on the device.
-    pub fn next_ended(&self) -> Option<Vec<Context>> {
+    /// What ends with the oldest buffer, if that is on the device, and the bytes that its write had besides.
+    pub fn next_ended(&self) -> Option<(Vec<Context>, u64)> {
         let mut iclogs = self.iclogs.borrow_mut();
-        let ended = iclogs.front_mut().filter(|iclog| iclog.done).map(|iclog| std::mem::take(&mut iclog.ends));
+        let take = |iclog: &mut Iclog| (std::mem::take(&mut iclog.ends), std::mem::take(&mut iclog.besides));
+        let ended = iclogs.front_mut().filter(|iclog| iclog.done).map(take);
         self.committing.set(ended.is_some());
         ended
     }

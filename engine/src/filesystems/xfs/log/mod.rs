@@ -56,7 +56,8 @@ pub struct Log {
     costs: CilCosts,
     bytes: u64,
     pub(super) checkpoints: Checkpoints,
-    pub(super) grants: GrantHead,
+    pub(super) grants: Rc<GrantHead>,
+    roundoff: u64,
     pub(super) ail: RefCell<Ail>,
     pub(super) pusher: Pusher,
 }
@@ -110,12 +111,13 @@ impl Log {
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         let ctx_lock = m.new_lock(m.class("xfs.xc_ctx_lock", "xfs.cil_ctx"));
+        let grants = Rc::<GrantHead>::default();
         Ok(Self {
             grant_heads: m.new_line(costs.number("xfs_log.grant_heads")? as u32),
             active: costs.rules().counts_transactions.then(|| m.new_line(1)),
             cil: m.new_line(costs.number("xfs_cil.shared")? as u32),
             ctx_lock,
-            checkpoints: Checkpoints::new(m, ctx_lock, (area, iclogs), storage, costs)?,
+            checkpoints: Checkpoints::new(m, ctx_lock, (area, iclogs), storage, grants.clone(), costs)?,
             design: costs.rules().cil,
             cil_lock: m.new_lock(m.class("xfs.xc_cil_lock", "xfs.cil_lock")),
             counters: m.new_line(costs.number("xfs_cil.counters")? as u32),
@@ -123,7 +125,8 @@ impl Log {
             owner: costs.rules().translates_owner.then_some(super_line),
             costs: CilCosts::new(costs)?,
             bytes: area.bytes,
-            grants: GrantHead::default(),
+            grants,
+            roundoff: iclogs.roundoff(),
             ail: RefCell::default(),
             pusher: Pusher::new(m, costs)?,
         })
@@ -142,7 +145,7 @@ impl Log {
     /// `xfs_log_reserve`: waits for space; the heads move to this CPU.
     pub async fn reserve<M: Machine>(&self, m: &M, reservation: Reservation) -> Ticket {
         self.count_transaction(m);
-        let ticket = Ticket::new(reservation);
+        let ticket = Ticket::new(reservation, self.roundoff);
         self.grant_push_ail(m, ticket.bytes());
         if !self.grants.admits(m, ticket.bytes(), self.space_left()) {
             let push = || match self.pusher.target {
@@ -176,13 +179,20 @@ impl Log {
 
     /// `xlog_cil_ail_insert`: a checkpoint is on disk.
     pub fn ail_insert<M: Machine>(&self, m: &M, context: Context) {
-        let Context { items, start, end, .. } = context;
+        let Context { items, space, .. } = context;
         self.grant_push_ail(m, 0); // xlog_state_set_callback
-        let was_empty = self.ail.borrow_mut().insert(items, start, end);
+        let was_empty = self.ail.borrow_mut().insert(items, space);
         if was_empty && self.pusher.target == AilTarget::Items {
             self.pusher.wake(m);
         }
-        self.grants.sub(end - start);
+        self.grants.sub(space);
+        self.space_wake(m);
+    }
+
+    /// Headers and padding of a log buffer are on disk.
+    pub fn pass<M: Machine>(&self, m: &M, bytes: u64) {
+        self.ail.borrow_mut().pass(bytes);
+        self.grants.sub(bytes);
         self.space_wake(m);
     }
 

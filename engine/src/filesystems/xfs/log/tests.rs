@@ -26,7 +26,7 @@ use std::future::Future;
 use std::rc::Rc;
 
 /// A filesystem whose costs are whatever it asks for, at 100 each.
-fn build(m: &Context, spec: &RunSpec, device: &Rc<BlockDevice>, kernel: KernelRules) -> Xfs {
+fn build(m: &Context, spec: &RunSpec, device: &Rc<BlockDevice>, kernel: KernelRules, log_su: Option<u64>) -> Xfs {
     let geometry = Geometry::new(1 << 30, None).and_then(|g| g.with_log(10 << 20)).expect("mkfs makes it");
     built(&mut BTreeMap::from([("cil_limit_mib".into(), 1.0)]), |table| {
         let rules = Rules {
@@ -34,6 +34,7 @@ fn build(m: &Context, spec: &RunSpec, device: &Rc<BlockDevice>, kernel: KernelRu
             range_lock: None,
             unlocked: false,
             logbsize: None,
+            log_su,
             tick: 4 * MS,
             rehash: Prices::default(),
         };
@@ -50,15 +51,29 @@ fn mounted<F: Future<Output = ()> + 'static>(
     mounted_on(KernelRules::default(), duration, test)
 }
 
+/// The same with a log of this stripe unit.
+fn striped<F: Future<Output = ()> + 'static>(log_su: Option<u64>, test: impl FnOnce(Context, Rc<Xfs>) -> F + 'static) {
+    mounted_as(KernelRules::default(), log_su, 100 * MS, test);
+}
+
 fn mounted_on<F: Future<Output = ()> + 'static>(
     rules: KernelRules,
+    duration: Time,
+    test: impl FnOnce(Context, Rc<Xfs>) -> F + 'static,
+) -> Native {
+    mounted_as(rules, None, duration, test)
+}
+
+fn mounted_as<F: Future<Output = ()> + 'static>(
+    rules: KernelRules,
+    log_su: Option<u64>,
     duration: Time,
     test: impl FnOnce(Context, Rc<Xfs>) -> F + 'static,
 ) -> Native {
     let spec = spec(duration);
     let mut native = Native::new(&spec);
     let device = device(&mut native, &spec, rules);
-    let fs = Rc::new(native.setup(|m| build(m, &spec, &device, rules)));
+    let fs = Rc::new(native.setup(|m| build(m, &spec, &device, rules, log_su)));
     fs.start(&mut native, 4 * MS);
     let done = Rc::new(Cell::new(false));
     let ended = done.clone();
@@ -216,6 +231,31 @@ fn the_tail_of_the_log_is_the_oldest_item_that_no_later_checkpoint_has() {
         assert_eq!(spaces, [one, 2 * one, 2 * one, 2 * one]);
         assert_eq!(fs.log.grants.granted(), 0);
     });
+}
+
+#[test]
+fn a_write_of_the_log_takes_whole_stripe_units_and_transactions_reserve_two_more() {
+    let mut reserved = Vec::new();
+    // a header of 512 bytes, a buffer's 180 and the commit record's 128
+    for (log_su, written) in [(None, 1024), (Some(4 << 10), 4 << 10), (Some(64 << 10), 64 << 10)] {
+        let bytes = Rc::new(Cell::new(0));
+        let ticket = bytes.clone();
+        striped(log_su, move |m, fs| async move {
+            let (agi, _) = buffers(&fs);
+            for _ in 0..2 {
+                change(&m, &fs, Logged::default().buffers(&[agi])).await;
+                checkpoint(&m, &fs).await;
+                assert_eq!(fs.log.ail.borrow().tail_space(), written);
+                assert_eq!(fs.log.grants.granted(), 0);
+            }
+            let reserving = fs.log.reserve(&m, TR_ICHANGE).await;
+            ticket.set(reserving.bytes());
+            fs.log.grants.sub(reserving.bytes());
+        });
+        reserved.push(bytes.get());
+    }
+    assert_eq!(reserved[1] - reserved[0], 2 * (4096 - 512));
+    assert_eq!(reserved[2] - reserved[0], 2 * (65536 - 512));
 }
 
 #[test]

@@ -86,6 +86,8 @@ pub struct Rules {
     pub unlocked: bool,
     /// The mount option `logbsize`: bytes of a log buffer.
     pub logbsize: Option<u64>,
+    /// The log's stripe unit in bytes (`sb_logsunit`), if it has one.
+    pub log_su: Option<u64>,
     /// Length of a tick.
     pub tick: Time,
     /// What a larger table of buffers takes.

@@ -1,5 +1,5 @@
 //! The geometry of an XFS filesystem as `mkfs.xfs` 6.1 computes it: default options, 4 KiB blocks, 512-byte inodes,
-//! one disk (no stripe unit), internal log.
+//! data without a stripe unit, internal log. Where the log's blocks lie is that of a log without a stripe unit, too.
 
 use std::fmt;
 

@@ -91,12 +91,13 @@ impl Xfs {
             if !cil.iclogs.done(&m, number).await {
                 continue;
             }
-            while let Some(ends) = cil.iclogs.next_ended() {
+            while let Some((ends, besides)) = cil.iclogs.next_ended() {
                 for context in ends {
                     m.run(Account::System, cil.costs.committed * context.items.len() as Time).await; // xlog_cil_committed
                     fs.log.ail_insert(&m, context);
                     cil.written.borrow_mut().pop_front();
                 }
+                fs.log.pass(&m, besides);
                 cil.iclogs.free(&m).await;
             }
         }
