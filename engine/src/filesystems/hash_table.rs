@@ -6,10 +6,10 @@
 
 use super::cached::{used_ago, Looks};
 use super::costs::Costs;
+use crate::fx::FxMap;
 use crate::memory::hash_buckets;
 use crate::waist::{CachedId, Machine};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 /// A line has eight heads of 8 bytes (`struct hlist_head`).
 const BUCKETS_OF_LINE: u64 = 8;
@@ -22,7 +22,7 @@ pub struct HashTable {
     look: Option<Looks>,
     /// Bytes that each entry before the run has used.
     bytes: u32,
-    used: RefCell<BTreeMap<u64, CachedId>>,
+    used: RefCell<FxMap<u64, CachedId>>,
 }
 
 impl HashTable {

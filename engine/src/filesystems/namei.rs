@@ -16,7 +16,7 @@ pub trait InodeOperations<M: Machine>: Mounted {
     /// `i_rwsem` of a file.
     fn file_lock(&self, file: &File) -> LockId;
     /// Times before and after the locks of an `open` of a new name.
-    fn open_times(&self) -> (Time, Time);
+    fn create_times(&self) -> (Time, Time);
     /// The same of `unlink`.
     fn unlink_times(&self) -> (Time, Time);
     /// The slot of a directory's inode, where directories have inodes in core as files have.
@@ -56,7 +56,7 @@ pub async fn create<M: Machine, F: InodeOperations<M>>(
     name: &[u8],
 ) -> Result<File, NoSpace> {
     m.at("create");
-    let (sb, (before, after)) = (fs.super_block(), fs.open_times());
+    let (sb, (before, after)) = (fs.super_block(), fs.create_times());
     let times = (before, sb.rest_of_open(m, after));
     sb.calls.count_root(m).await;
     let inode =

@@ -199,7 +199,7 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
         self.i_rwsem(file)
     }
 
-    fn open_times(&self) -> (Time, Time) {
+    fn create_times(&self) -> (Time, Time) {
         (self.costs.open_walk, self.costs.open)
     }
 

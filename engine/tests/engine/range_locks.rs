@@ -212,27 +212,25 @@ fn convoy_through_overlap_the_interval_tree_waits_for_a_waiter_whose_range_nobod
     }
 }
 
-#[test]
-fn a_release_wakes_in_the_order_of_the_starts() {
-    let parts = [
+/// One who has all, and three who wait for him and come in another order than that of their ranges.
+fn three_behind_one() -> [Part; 4] {
+    [
         part(1, (0, 99), Side::Write, 100),
         part(10, (60, 69), Side::Write, 5),
         part(20, (20, 29), Side::Write, 5),
         part(30, (40, 49), Side::Write, 5),
-    ];
-    assert_eq!(order(&play(Design::IntervalTree, PRICES, &parts)), [0, 2, 3, 1]);
+    ]
+}
+
+#[test]
+fn a_release_wakes_in_the_order_of_the_starts() {
+    assert_eq!(order(&play(Design::IntervalTree, PRICES, &three_behind_one())), [0, 2, 3, 1]);
 }
 
 #[test]
 fn a_released_b_tree_range_wakes_all_who_wait_first_come_first() {
-    let parts = [
-        part(1, (0, 99), Side::Write, 100),
-        part(10, (60, 69), Side::Write, 5),
-        part(20, (20, 29), Side::Write, 5),
-        part(30, (40, 49), Side::Write, 5),
-    ];
     for design in [Design::BTree, Design::Optimistic] {
-        let times = play(design, PRICES, &parts);
+        let times = play(design, PRICES, &three_behind_one());
         assert_eq!(order(&times), [0, 1, 2, 3], "{design:?}");
         assert!(times[3].0 < times[0].1 + 20 * US, "{design:?}: none waits for another: {times:?}");
     }

@@ -280,7 +280,7 @@ impl Ext4 {
     }
 
     /// `ext4_mark_inode_dirty` of a directory, amid what takes so long.
-    pub(super) async fn write_directory<M: Machine>(&self, m: &M, dir: DirId, time: Time) {
+    pub(super) async fn mark_directory_dirty<M: Machine>(&self, m: &M, dir: DirId, time: Time) {
         self.tables.use_block(m, self.directory_inode(dir), time).await;
     }
 }

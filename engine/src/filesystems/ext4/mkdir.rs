@@ -56,7 +56,7 @@ impl Ext4 {
         add_entry: Time,
     ) -> Vec<Block> {
         let rest = self.sb.inodes.enter(m, listed::directory(inode), Some(u64::from(inode)), add_entry).await;
-        self.write_directory(m, parent, rest).await;
+        self.mark_directory_dirty(m, parent, rest).await;
         self.write_entry(m, parent, name);
         self.enter_name(parent, name);
         self.inc_count(parent);
@@ -71,7 +71,7 @@ impl Ext4 {
         let ((find, delete), Made { inode, .. }) = (self.delete_times(parent, name), self.made(dir));
         let handle = self.journal.start(m, credits::UNLINK).await;
         m.run(Account::System, find).await;
-        self.write_directory(m, parent, delete / 2).await;
+        self.mark_directory_dirty(m, parent, delete / 2).await;
         let orphan = self.add_orphan(m, inode, delete - delete / 2).await;
         self.delete_entry(m, parent, name);
         self.leave_name(parent, name);

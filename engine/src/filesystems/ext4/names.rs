@@ -25,7 +25,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         self.i_rwsem(file)
     }
 
-    fn open_times(&self) -> (Time, Time) {
+    fn create_times(&self) -> (Time, Time) {
         (self.create.walk, self.create.open)
     }
 
@@ -54,7 +54,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         m.run(Account::System, rest / 2).await;
         self.write_entry(m, dir, name);
         self.enter_name(dir, name);
-        self.write_directory(m, dir, rest - rest / 2).await;
+        self.mark_directory_dirty(m, dir, rest - rest / 2).await;
         m.run(Account::System, c.tail).await;
         let changed = [self.name_blocks(dir, name), self.group_blocks(self.ialloc.group_of(number))].concat();
         self.stop_after(m, handle, inode, &changed, c.stop).await;
@@ -88,7 +88,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         let changed = self.name_blocks(dir, name);
         self.write_entry(m, dir, name);
         self.enter_name(dir, name);
-        self.write_directory(m, dir, 0).await;
+        self.mark_directory_dirty(m, dir, 0).await;
         self.stop(m, handle, file.inode, &changed).await;
         self.entered(file.inode, dir);
         Ok(())
@@ -101,11 +101,11 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         self.find_leaf(m, dir, name).await;
         m.run(Account::System, find).await;
         let orphan = if last {
-            self.write_directory(m, dir, delete / 2).await;
+            self.mark_directory_dirty(m, dir, delete / 2).await;
             self.add_orphan(m, self.number_of(file), delete - delete / 2).await
         } else {
             let orphan = self.unlink.delete_entry.saturating_sub(self.unlink.drop_link);
-            self.write_directory(m, dir, delete.saturating_sub(orphan)).await;
+            self.mark_directory_dirty(m, dir, delete.saturating_sub(orphan)).await;
             None
         };
         self.delete_entry(m, dir, name);
@@ -138,10 +138,10 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         m.run(Account::System, time - 3 * part).await;
         self.write_entry(m, names.into, names.to);
         self.enter_name(names.into, names.to);
-        self.write_directory(m, names.into, part).await;
+        self.mark_directory_dirty(m, names.into, part).await;
         self.delete_entry(m, dir, names.from);
         self.leave_name(dir, names.from);
-        self.write_directory(m, dir, part).await;
+        self.mark_directory_dirty(m, dir, part).await;
         self.stop_after(m, handle, file.inode, &changed, part).await;
         self.entered(file.inode, names.into);
         Ok(())

@@ -25,7 +25,7 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         self.file(file.inode).i_rwsem
     }
 
-    fn open_times(&self) -> (Time, Time) {
+    fn create_times(&self) -> (Time, Time) {
         (self.costs.create.walk, self.costs.create.open)
     }
 

@@ -24,7 +24,7 @@ impl<M: Machine> InodeOperations<M> for Xfs {
         self.inodes.inode(file.inode).iolock
     }
 
-    fn open_times(&self) -> (Time, Time) {
+    fn create_times(&self) -> (Time, Time) {
         (self.costs.create.walk, self.costs.create.open)
     }
 
