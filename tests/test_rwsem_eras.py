@@ -16,6 +16,12 @@ REAL = {"context_switch": 1500, "wakeup": 1000, "ipi_deliver": 700, "line_llc": 
 RANDOM: Spec = {"think_distribution": "exponential", "hold_distribution": "exponential"}
 IN_ORDER = ("rwsem-2.6", "rwsem-3.10")
 WITHOUT_HANDOFF = ("rwsem-3.16", "rwsem-4.8")
+THREADS: Spec = {
+    "tick_ns": 1e6,
+    "constants": {**CONSTANTS, "rwsem_handoff_wait": 1e6},
+    "kernel_threads": {"bound_interval_ns": 5e6, "unbound_interval_ns": 5e6, "run_ns": 5e4},
+}
+VARIED: Spec = {"think_ns": 200, "hold_distribution": "lognormal", "hold_cv": 0.1}
 PHASES = ("rwsem-5.3", "rwsem-5.4", "rwsem-5.11")
 
 
@@ -75,15 +81,9 @@ def test_from_4_8_on_a_spinner_stays_when_another_writer_takes_the_lock() -> Non
 
 def test_kernel_threads_put_spinners_to_sleep_and_without_a_hand_off_most_of_them_stay_asleep() -> None:
     """A thread that takes the owner's CPU makes all who spin on it sleep; who still spins steals from then on."""
-    threads = {
-        "tick_ns": 1e6,
-        "constants": {**CONSTANTS, "rwsem_handoff_wait": 1e6},
-        "kernel_threads": {"bound_interval_ns": 5e6, "unbound_interval_ns": 5e6, "run_ns": 5e4},
-    }
-    times: Spec = {"think_ns": 200, "hold_distribution": "lognormal", "hold_cv": 0.1}
     busy = {}
     for kind in ("rwsem-4.8", "rwsem-5.11"):
-        undisturbed, disturbed = (simulate(writers(kind, kernel, **times)) for kernel in (None, threads))
+        undisturbed, disturbed = (simulate(writers(kind, kernel, **VARIED)) for kernel in (None, THREADS))
         assert undisturbed.cpu_ns.idle < 0.01 * 8 * undisturbed.window_ns
         busy[kind] = 8 - disturbed.cpu_ns.idle / disturbed.window_ns
     assert busy["rwsem-4.8"] < 4.5 < busy["rwsem-5.11"]
@@ -91,14 +91,9 @@ def test_kernel_threads_put_spinners_to_sleep_and_without_a_hand_off_most_of_the
 
 def test_in_5_3_a_hand_off_sends_all_who_spin_to_sleep() -> None:
     """Kernel threads put one writer to sleep; when it asks for the lock, it is all others' turn."""
-    threads = {
-        "tick_ns": 1e6,
-        "constants": {**CONSTANTS, "rwsem_handoff_wait": 1e6},
-        "kernel_threads": {"bound_interval_ns": 5e6, "unbound_interval_ns": 5e6, "run_ns": 5e4},
-    }
-    times: Spec = {"think_ns": 200, "hold_distribution": "lognormal", "hold_cv": 0.1}
     slept = {
-        kind: the_lock(simulate(writers(kind, threads, **times))).slept for kind in ("rwsem-5.3", "rwsem-5.4")
+        kind: the_lock(simulate(writers(kind, THREADS, **VARIED))).slept
+        for kind in ("rwsem-5.3", "rwsem-5.4")
     }
     assert slept["rwsem-5.3"] > 2 * slept["rwsem-5.4"] > 0
 
