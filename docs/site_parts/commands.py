@@ -65,10 +65,14 @@ def command(words: list[str], folder: Path) -> Ended:
         if child == 0:
             _be_simfs(words, folder, out, errors)
         _, status = os.waitpid(child, 0)
-        texts = [file.seek(0) or file.read().decode() for file in (out, errors)]
-    ended = os.times()
-    used = ended.children_user + ended.children_system - began.children_user - began.children_system
-    return Ended(os.waitstatus_to_exitcode(status), *texts, used)
+        ended = os.times()
+        used = ended.children_user + ended.children_system - began.children_user - began.children_system
+        return Ended(os.waitstatus_to_exitcode(status), _text(out), _text(errors), used)
+
+
+def _text(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode()
 
 
 def _be_simfs(words: list[str], folder: Path, out: BinaryIO, errors: BinaryIO) -> NoReturn:
