@@ -17,20 +17,17 @@ from typing import Any
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS
 from hypothesis.strategies import SearchStrategy
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from generated.independent import INDEPENDENT
 from generated.programs import GeneratedProgram, programs
 from generated.scenarios import Drawn, file_scenarios, lock_scenarios
 from machines import assert_same, short
 
 EVENTS = 4000
 """Most events of a drawn scenario, about, where nothing else is asked for."""
-
-AVAILABLE_PROVIDERS["independent"] = AVAILABLE_PROVIDERS["hypothesis"]
-"""Hypothesis tries variations of what it drew; five of six examples are such. Under another name each is drawn anew."""
 
 PARTS: tuple[tuple[SearchStrategy[Any], float], ...] = (
     (lock_scenarios(), 0.3),
@@ -67,7 +64,7 @@ def compare(strategy: SearchStrategy[Any], number: int, asked: argparse.Namespac
     independent = settings(
         max_examples=number,
         phases=[Phase.generate, *([Phase.shrink] if asked.shrink else [])],
-        backend="independent",
+        backend=INDEPENDENT,
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),

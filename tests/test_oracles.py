@@ -106,9 +106,11 @@ def test_the_recursion_gives_the_printed_check_values() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lock", EXCLUSIVE)
-@pytest.mark.parametrize("tasks", CHECK_VALUES)
+@pytest.mark.parametrize("tasks", [1, 8, 16, 24, 48])
 def test_free_locks_agree_with_mean_value_analysis_at_the_check_values(lock: str, tasks: int) -> None:
-    assert estimate(random_cycle(lock, tasks, Z, S)).contains(repairman(tasks, Z, S))
+    """By at most some 10,000 acquisitions in each of six runs."""
+    spec = random_cycle(lock, tasks, Z, S, duration=min(2e6, 1e4 / repairman(tasks, Z, S)))
+    assert estimate(spec).contains(repairman(tasks, Z, S))
 
 
 @pytest.mark.parametrize("think", [0.0, 200.0, 20_000.0])

@@ -29,9 +29,13 @@ Command = Callable[..., Done]
 
 @pytest.fixture(scope="module")
 def main() -> Iterator[Callable[[list[str]], int]]:
+    """The command. All data sets are read once, which takes most of its time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "docs")
-        yield importlib.import_module("predictions").main
+        module = importlib.import_module("predictions")
+        pairs = module.predicted([])
+        patch.setattr(module, "predicted", lambda _names: pairs)
+        yield module.main
 
 
 @pytest.fixture

@@ -133,8 +133,11 @@ def test_files_that_are_closed_go_to_rcu_until_6_6(tmp_path: Path, rule: bool) -
 def test_both_machines_agree_on_softirqs_and_ksoftirqd(
     tmp_path: Path, directories: str, rules: dict[str, bool]
 ) -> None:
-    given = spec(tmp_path, "rename", directories=directories)
+    given = spec(tmp_path, "rename", think="20 us", directories=directories) | {"duration_ns": 21e6}
     given["kernel"] = given["kernel"] | {"rules": given["kernel"]["rules"] | rules}
+    events = traced(given)
+    assert times(events, "softirq", None)
+    assert all(any(at > 0 for at in times(events, "wake", task)) for task in KSOFTIRQD)
     assert_same(given)
 
 

@@ -27,8 +27,6 @@ from simfs.scenario.filesystem import Ext4, Xfs
 from simfs.scenario.points import drafts
 from simfs.scenario.schema import Scenario
 
-SHIPPED = paths.names(paths.SCENARIOS)
-
 SCENARIO = """\
 simfs: 1
 name: small
@@ -137,29 +135,30 @@ def test_a_run_spec_has_profile_numbers_with_overrides_on_them(small: Scenario) 
     assert "agcount" not in last["filesystem"]
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_every_shipped_point_has_a_run_spec(name: str) -> None:
-    points = expand(load(name))
+@pytest.fixture(scope="module", params=paths.names(paths.SCENARIOS))
+def shipped(request: pytest.FixtureRequest) -> Scenario:
+    """Each shipped scenario; its tests run one after the other, so that it is loaded once."""
+    return load(request.param)
+
+
+def test_every_shipped_point_has_a_run_spec(shipped: Scenario) -> None:
+    points = expand(shipped)
     assert len({point.id for point in points}) == len(points)
     for point in points:
         spec = json.dumps(to_run_spec(point, 0), allow_nan=False)
         assert json.loads(spec)["workload"]["tasks"] >= 1
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_scenario_dumped_is_the_same_scenario(name: str) -> None:
-    scenario = load(name)
-    assert Scenario.model_validate(scenario.model_dump(mode="json", exclude_unset=True)) == scenario
+def test_a_scenario_dumped_is_the_same_scenario(shipped: Scenario) -> None:
+    assert Scenario.model_validate(shipped.model_dump(mode="json", exclude_unset=True)) == shipped
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_measured_rows_of_modelled_variants_have_a_point(name: str) -> None:
-    scenario = load(name)
-    points = expand(scenario)
-    variants = {point.variant for point in points}
+def test_measured_rows_of_modelled_variants_have_a_point(shipped: Scenario) -> None:
     """Rows of another program, with values that nothing sweeps, are run by `simfs validate` only."""
-    for row in placed_rows(scenario.measured):
-        if row.variant in variants and row.values.keys() <= scenario.sweep.keys():
+    points = expand(shipped)
+    variants = {point.variant for point in points}
+    for row in placed_rows(shipped.measured):
+        if row.variant in variants and row.values.keys() <= shipped.sweep.keys():
             there = (p.values.items() for p in points if p.variant == row.variant)
             assert any(row.values.items() <= values for values in there), f"not in the sweep: {row.values}"
 
@@ -230,11 +229,9 @@ def test_what_a_variant_sets_of_a_swept_key_is_told(tmp_path: Path) -> None:
     assert "variants.a.workload.tasks has no effect: workload.tasks is swept" in told
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_no_shipped_scenario_says_anything_in_vain(name: str) -> None:
-    asked = load(name)
-    assert list(swept_anyway(asked)) == []
-    assert list(selecting_none(asked)) == []
+def test_no_shipped_scenario_says_anything_in_vain(shipped: Scenario) -> None:
+    assert list(swept_anyway(shipped)) == []
+    assert list(selecting_none(shipped)) == []
 
 
 def test_a_setting_of_a_variant_s_lock_role_and_where_it_is_wrong() -> None:

@@ -167,7 +167,7 @@ def test_an_entry_that_no_engine_wrote_is_named_and_refused(forged: str, tmp_pat
 # --- Kills, shards -----------------------------------------------------------------------------------------
 
 BIG = [*SMALL, "--vary", "workload.tasks=1..40", "--vary", "workload.hold=2 us..20 us:log"]
-BIG += ["--design", "sobol", "--points", "16", "--set", "measure.replications=4", "--threads", "2"]
+BIG += ["--design", "sobol", "--points", "8", "--set", "measure.replications=3", "--threads", "2"]
 
 
 def process(out: Path) -> subprocess.Popen[bytes]:
@@ -177,17 +177,18 @@ def process(out: Path) -> subprocess.Popen[bytes]:
 
 def stop(running: subprocess.Popen[bytes], out: Path, entries: int, how: int) -> int:
     """Send a signal as soon as the store has this many runs; return the exit code."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while running.poll() is None and time.monotonic() < deadline:
         if sum(1 for _ in out.glob("store/??/*")) >= entries:
             running.send_signal(how)
             break
         time.sleep(0.01)  # the store is looked through each time
-    return running.wait(60)
+    return running.wait(300)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, png_alone_in_file: None) -> Path:
+    """The whole sweep; figures are coarse from here on, also those that it is compared with."""
     out = tmp_path_factory.mktemp("undisturbed") / "out"
     assert sweep(*BIG, "--out", out).exit_code == 0
     return out
@@ -197,7 +198,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_killed_three_times_it_resumes_to_the_same_bytes(undisturbed: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     total = len(list(Store(undisturbed / "store", "").entries()))
-    moments = sorted(random.Random(7).sample(range(1, total - 10), 3))
+    moments = sorted(random.Random(7).sample(range(1, total // 2), 3))
     kept: dict[str, int] = {}
     for moment in moments:
         assert stop(process(out), out, moment, signal.SIGKILL) == -signal.SIGKILL
@@ -205,7 +206,7 @@ def test_killed_three_times_it_resumes_to_the_same_bytes(undisturbed: Path, tmp_
         assert kept.items() <= now.items(), "a run that had ended was run again"
         kept = now
     assert len(kept) < total
-    assert process(out).wait(60) == 0
+    assert sweep(*BIG, "--out", out).exit_code == 0
     assert files(out) == files(undisturbed)
 
 

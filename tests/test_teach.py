@@ -87,8 +87,8 @@ def test_more_tasks_than_cpus_get_on(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["Spinning", "Sleeping"])
 def test_replications_in_threads_do_not_see_each_other(name: str, tmp_path: Path) -> None:
-    more = ("--set", "measure.replications=4", "--set", "measure.duration=2 ms")
-    at_once, in_turn = (run(tmp_path, LOCKS, name, *more, "--threads", n) for n in ("4", "1"))
+    more = ("--set", "measure.replications=3", "--set", "measure.duration=1 ms")
+    at_once, in_turn = (run(tmp_path, LOCKS, name, *more, "--threads", n) for n in ("3", "1"))
     assert at_once.exit_code == 0, at_once.stderr
     assert json.loads(at_once.stdout)["points"] == json.loads(in_turn.stdout)["points"]
 
@@ -107,7 +107,7 @@ def test_what_a_word_costs_is_an_access_to_its_line(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_preemption_can_be_off(tmp_path: Path) -> None:
     off = LOCKS.replace("fifo = True", "fifo = True\n    preemption = False", 1)
-    full = ("--set", "kernel.preemption=full", "--set", "workload.tasks=8", "--set", "measure.duration=20 ms")
+    full = ("--set", "kernel.preemption=full", "--set", "workload.tasks=8", "--set", "measure.duration=10 ms")
     preempted = [
         json.loads(run(tmp_path, code, "Ticket", *full).stdout)["points"][0]["locks"][0]["holder_runnable_ns"]
         for code in (LOCKS, off)

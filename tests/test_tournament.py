@@ -84,5 +84,7 @@ def test_the_picture_of_a_tournament_has_a_panel_a_load(small: ScenarioResult, t
 @pytest.mark.slow
 def test_a_short_run_has_all_locks() -> None:
     """A writer of `percpu-rwsem` waits longer for RCU than the others' short window is."""
-    answer = CliRunner().invoke(app, ["run", "lock-tournament", "--quick"])
+    settings = ("sweep.workload.tasks=[16]", "measure.replications=2")
+    options = [word for setting in settings for word in ("--set", setting)]
+    answer = CliRunner().invoke(app, ["run", "lock-tournament", "--quick", *options])
     assert answer.exit_code == 0, answer.output

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import SimpleNamespace
 
 import fakes
 import pytest
@@ -15,8 +17,8 @@ from simfs.cli import app
 from simfs.commands.locks import listed, tables
 from simfs.experiments.advise import Advice, Choice
 from simfs.experiments.whatif import Effect, LockSlope, WhatIf
+from simfs.reports import catalogue
 from simfs.reports.advise import print_advice
-from simfs.reports.catalogue import print_catalogue
 from simfs.reports.layout import WIDTH, ReportConsole, Sheet, report_console
 from simfs.reports.sweep import print_sweep
 from simfs.reports.text import print_report
@@ -24,6 +26,7 @@ from simfs.reports.whatif import figure, print_what_if
 from simfs.results.focus import focus
 from simfs.results.run import Runs, run_scenario
 from simfs.results.statistics import Estimate
+from simfs.scenario.document import Document
 
 RUNNER = CliRunner()
 WIDTHS = (60, 80, 100, 118, 200)
@@ -79,7 +82,7 @@ REPORTS: dict[str, Callable[[Console], None]] = {
     "sweep": lambda console: print_sweep(CURVE, console),
     "whatif": lambda console: print_what_if(WHAT_IF, console),
     "advise": lambda console: print_advice(ADVICE, console),
-    "list": print_catalogue,
+    "list": catalogue.print_catalogue,
     "locks": lambda console: console.print(*tables(listed())),
 }
 
@@ -90,7 +93,16 @@ def printed(report: Callable[[Console], None], width: int) -> str:
     return out.getvalue()
 
 
+@pytest.fixture(scope="module")
+def files_are_read_once() -> Iterator[None]:
+    """Some 300 that come with simfs, at each width."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalogue, "Document", SimpleNamespace(read=cache(Document.read)))
+        yield
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("files_are_read_once")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", REPORTS)
 def test_no_line_is_too_long_and_nothing_is_cut(name: str, width: int) -> None:

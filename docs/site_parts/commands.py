@@ -15,27 +15,90 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import sys
 import tempfile
+import traceback
+from dataclasses import dataclass
+from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from simfs import cli
+from simfs.reports import drawing
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 logger = logging.getLogger(__name__)
-SIMFS = [sys.executable, "-c", "from simfs.cli import main; main()"]
+NEEDED = (
+    *("simfs.commands.run", "simfs.experiments.answer", "simfs.reports.figures", "simfs.reports.export"),
+    *("matplotlib.backends.backend_pdf", "matplotlib.backends.backend_svg", "pandas"),
+)
+"""What most commands need: they run in copies of this process, so all of them together import it once."""
+
 LANGUAGES = {".yaml": "yaml", ".py": "python", ".csv": "text"}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    cpu_s: float
+
+
+def command(words: list[str], folder: Path) -> Ended:
+    """Run `simfs` with these words in a folder, in a copy of this process."""
+    began = os.times()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        child = os.fork()
+        if child == 0:
+            _be_simfs(words, folder, out, errors)
+        _, status = os.waitpid(child, 0)
+        ended = os.times()
+        used = ended.children_user + ended.children_system - began.children_user - began.children_system
+        return Ended(os.waitstatus_to_exitcode(status), _text(out), _text(errors), used)
+
+
+def _text(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode()
+
+
+def _be_simfs(words: list[str], folder: Path, out: BinaryIO, errors: BinaryIO) -> NoReturn:
+    """Go on as that command; of a figure a page needs SVG alone."""
+    code: object = 1
+    try:
+        sys.stdout, sys.stderr = (TextIOWrapper(file, "utf-8") for file in (out, errors))
+        sys.argv = ["simfs", *words]
+        os.chdir(folder)
+        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+        drawing.pictures = lambda name, figure: {f"figures/{name}.svg": drawing.svg(figure)}
+        cli.main()
+    except SystemExit as end:
+        code = end.code or 0
+    except BaseException:  # of this copy nothing may go on to build pages
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else 1)
 
 
 def setup(app: Sphinx) -> None:
     """Add the directives."""
+    for name in NEEDED:
+        import_module(name)
     app.add_directive("file", FileDirective)
     app.add_directive("run", RunDirective)
 
@@ -84,29 +147,23 @@ class RunDirective(_InFolder):
 
     def run(self) -> list[nodes.Node]:
         """Run the command and show it."""
-        command = " ".join(line.strip().removesuffix("\\") for line in self.content)
-        name, *words = shlex.split(command)
+        asked = " ".join(line.strip().removesuffix("\\") for line in self.content)
+        name, *words = shlex.split(asked)
         if name != "simfs":
             raise self.error(f"only simfs commands can be run, not {name}")
         figure = self.options.get("figure")
         out = self.folder / f"figure-{self.env.new_serialno('simfs')}"
         if figure:
             words += ["--out", str(out)]
-        began = os.times()
-        done = subprocess.run(
-            [*SIMFS, *words], cwd=self.folder, capture_output=True, text=True, check=False,
-            env=os.environ | {"XDG_CACHE_HOME": str(self.folder / "cache")},
-        )  # fmt: skip
+        done = command(words, self.folder)
         if done.returncode != self.options.get("exit", 0):
-            raise self.error(f"`{command}` ended with {done.returncode}: {done.stderr or done.stdout}")
-        ended = os.times()
-        used = ended.children_user + ended.children_system - began.children_user - began.children_system
-        logger.info("%s: %.1f s: %s", self.env.docname, used, command)
+            raise self.error(f"`{asked}` ended with {done.returncode}: {done.stderr or done.stdout}")
+        logger.info("%s: %.1f s: %s", self.env.docname, done.cpu_s, asked)
         shown = "\n".join(["$ " + self.content[0], *self.content[1:]])
-        answer = self.picture(out, figure, command) if figure else self.printed(done)
+        answer = self.picture(out, figure, asked) if figure else self.printed(done)
         return [self.block(shown, "console"), answer]
 
-    def printed(self, done: subprocess.CompletedProcess[str]) -> nodes.Node:
+    def printed(self, done: Ended) -> nodes.Node:
         """What the command printed, without blanks at the ends of lines."""
         text = re.sub(r"[ \t]+$", "", done.stdout or done.stderr, flags=re.MULTILINE).strip("\n")
         lines = text.splitlines()

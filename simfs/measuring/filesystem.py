@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -61,16 +58,6 @@ def refusal(kind: str, folder: Path) -> str | None:
         return f"--at {folder}: no files can be made there"
     real = kind_at(folder)
     return None if real == kind else f"--at {folder}: is on {real}, not on {kind}"
-
-
-@contextmanager
-def scratch(folder: Path) -> Iterator[Path]:
-    """A folder of its own, gone afterwards."""
-    own = Path(tempfile.mkdtemp(prefix="simfs-measure-", dir=folder))
-    try:
-        yield own
-    finally:
-        shutil.rmtree(own, ignore_errors=True)
 
 
 def call_plan(kind: str, at: Path, cpu: int) -> list[Probe]:

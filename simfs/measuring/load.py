@@ -16,7 +16,7 @@ from pathlib import Path
 
 from simfs._engine import measure
 from simfs.interchange.will_it_scale import HEADING
-from simfs.measuring.filesystem import scratch
+from simfs.measuring.scratch import scratch
 
 KINDS = {"create_unlink": 0, "tmpfile": 1}
 """Loads and how the engine is told: a file is created, closed and unlinked, the second with a write of 4 KiB before."""

@@ -11,6 +11,7 @@ from simfs.measuring import filesystem
 from simfs.measuring.circumstances import Circumstances, Clocks, doubts, look
 from simfs.measuring.probes import Samples, gather, machine_plan
 from simfs.measuring.profile import taken
+from simfs.measuring.scratch import scratch
 from simfs.measuring.topology import Topology, read_topology
 from simfs.measuring.writing import write_profile
 from simfs.results.run import Progress
@@ -69,7 +70,7 @@ def measure_machine(
 def _calls(
     kind: str, at: Path, topology: Topology, seconds: float, rounds: int, progress: Progress
 ) -> Samples:
-    with filesystem.scratch(at) as own:
+    with scratch(at) as own:
         plan = filesystem.call_plan(kind, own, topology.cpus[0].number)
         return gather(plan, seconds, rounds, progress)
 
