@@ -98,7 +98,7 @@ pub fn device(native: &mut Native, spec: &RunSpec, rules: Rules) -> Rc<BlockDevi
     let costs = Costs::new(vec![&numbers], 1.0, rules, 0).with_lists(lists);
     let writeback = native.setup(|m| Writeback::new(m, setting, &costs)).expect("all numbers");
     let memory = Memory::new(None, 4 * MS, &costs).expect("all numbers");
-    BlockDevice::start(native, &device, 1.0, (writeback, memory))
+    BlockDevice::start(native, &device, (1.0, rules), (writeback, memory))
 }
 
 /// What `build` makes of a table of costs into which whatever it asks for comes at 100 each.

@@ -1,7 +1,7 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 49] = [
+pub const ROLES: [(&str, &str); 51] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
@@ -13,6 +13,8 @@ pub const ROLES: [(&str, &str); 49] = [
     ("mm.lru_lock", "a node's list of pages that can be reclaimed"),
     ("vfs.dentry_lru", "a node's list of dentries that nobody uses"),
     ("block.private_lock", "the buffers in a device's page cache, against who looks for one"),
+    ("brd.lock", "the pages of a RAM disk"),
+    ("md.lock", "an md array, against who asks for a flush of its members"),
     ("vfs.d_lock", "a dentry: its count of references"),
     ("vfs.file_lock", "the table of open files that the threads of a process share"),
     ("vfs.flc_lock", "the locked ranges of a file, or of all (before 3.11)"),
