@@ -15,11 +15,12 @@ use std::rc::Rc;
 pub const MS: Time = 1_000_000_000;
 
 /// The type of each lock, by its role.
-const LOCKS: [(&str, &str); 24] = [
+const LOCKS: [(&str, &str); 25] = [
     ("xfs.buffer", "semaphore"),
     ("xfs.ilock", "rwsem"),
     ("xfs.iolock", "rwsem"),
     ("xfs.cil_ctx", "rwsem"),
+    ("xfs.ic_force_wait", "qspinlock"),
     ("xfs.cil_lock", "qspinlock"),
     ("xfs.cil_wq", "mutex"),
     ("vfs.i_rwsem", "rwsem"),
