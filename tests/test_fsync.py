@@ -52,6 +52,21 @@ def test_xfs_tasks_that_sync_together_share_flushes() -> None:
     assert per_second(run("xfs", 16)) > 3 * per_second(run("xfs", 1))
 
 
+def test_xfs_tasks_that_are_woken_together_spin_until_the_last_is_awake() -> None:
+    """Each sync leaves the log buffer's queue under its lock once, and who wakes all of them takes it once."""
+
+    def queue(tasks: int) -> tuple[float, float]:
+        result = run("xfs", tasks, 16, "machine.profile=server-24")
+        (lock,) = (each for each in result["locks"] if each["name"] == "xfs.ic_force_wait")
+        return lock["acquired"] / result["operations"], lock["contended"] / result["operations"]
+
+    (one, alone), (many, together) = queue(1), queue(16)
+    assert one == pytest.approx(2, abs=0.1)
+    assert alone < 0.1
+    assert 1 < many < 1.7
+    assert together > 0.2
+
+
 def test_who_waited_for_anothers_log_write_on_xfs_flushes_the_device_since_4_14() -> None:
     def synced(rule: str, tasks: int) -> float:
         result = run(

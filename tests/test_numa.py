@@ -108,6 +108,20 @@ def test_tasks_start_where_balancing_would_have_left_them(rule: str, on_second: 
     assert [sum(cpu >= 16 for cpu in cpus[: n + 1]) for n in range(8)] == on_second
 
 
+def test_who_sets_up_and_threads_that_it_keeps_from_sleeping_count_for_nothing() -> None:
+    """Workers of its CPU have not run once when the tasks of the load start, and sleep as soon as they do."""
+    here = Machines(32, idle=tuple(range(1, 32)), shape=SOCKETS, numa_imbalance="quarter_of_node")
+    here.machine.setting_up = here.busy[0]
+    for _ in range(8):
+        here.wait(0).background = True
+
+    def nothing(_: Task) -> Steps:
+        yield from ()
+
+    cpus = [here.machine.spawn(nothing, parent=here.busy[0]).cpu.number for _ in range(4)]
+    assert [cpu >= 16 for cpu in cpus] == [False] * 4
+
+
 # ---- idle CPUs -----------------------------------------------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ ERAS: dict[str, Eras] = {
     **dict.fromkeys(("vfs.dentry_lru", "block.private_lock", "ext4.next_generation"), SPINLOCKS),
     **dict.fromkeys(("ext4.group_spin", "btrfs.log_csum_range", "btrfs.delayed_refs", "btrfs.space_info"), SPINLOCKS),
     **dict.fromkeys(("btrfs.inode_lock", "btrfs.trans_lock", "btrfs.delalloc_lock", "btrfs.block_rsv"), SPINLOCKS),
-    **dict.fromkeys(("xfs.cil_lock",), SPINLOCKS),
+    **dict.fromkeys(("xfs.cil_lock", "xfs.ic_force_wait", "brd.lock", "md.lock"), SPINLOCKS),
     **dict.fromkeys(("ext4.orphan", "btrfs.delayed_node", "btrfs.log_mutex"), MUTEXES),
     **dict.fromkeys(("vfs.s_vfs_rename_mutex",), MUTEXES),
     **dict.fromkeys(("btrfs.delayed_ref_head", "btrfs.free_space_lock", "btrfs.objectid_mutex"), MUTEXES),

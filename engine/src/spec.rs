@@ -7,7 +7,7 @@ mod machine;
 pub mod params;
 mod workload;
 
-pub use device::{BandwidthSpec, DeviceSpec, DiskSpec, ServedBy, ServiceSpec, SmallWritesSpec};
+pub use device::{BandwidthSpec, DeviceSpec, DiskSpec, FirstWriteSpec, ServedBy, ServiceSpec, SmallWritesSpec};
 pub use kernel::{CfsSpec, KernelConstants, KernelSpec, KernelThreadsSpec, Preemption};
 pub use machine::{BodySpec, CachesSpec, IdleState, MachineCosts, MachineSpec};
 use serde::{Deserialize, Serialize};

@@ -54,6 +54,17 @@ class SmallWrites(Section):
         return {"rate": self.rate.plain, "burst": self.burst.plain}
 
 
+class FirstWrite(Section):
+    """The first write of a page of a RAM disk: to allocate and clear it, and to enter it under the disk's lock."""
+
+    allocate: Time
+    insert: Time
+
+    def spec(self) -> dict[str, float]:
+        """Return `device.first_write` of a RunSpec."""
+        return {"allocate_ns": self.allocate.ns, "insert_ns": self.insert.ns}
+
+
 class Disk(Section):
     """The arm and the platters of a disk: what comes before a request's own time there."""
 
@@ -101,6 +112,7 @@ class Device(Section):
     bandwidth: Bandwidth | None = None
     small_writes: SmallWrites | None = None
     disk: Disk | None = None
+    first_write: FirstWrite | None = None
 
     def spec(self) -> dict[str, Any]:
         """Return the `device` section of a RunSpec."""
@@ -121,7 +133,7 @@ class Device(Section):
         }
 
 
-_PARTS = ("bandwidth", "small_writes", "disk")
+_PARTS = ("bandwidth", "small_writes", "disk", "first_write")
 """What only some devices have."""
 
 
@@ -185,6 +197,10 @@ class DeviceUse(Section):
     write_cache: Literal["volatile", "none"] | None = Field(
         default=None,
         description="Whether it has a cache that loses its data; without one no flushes are sent.",
+    )
+    raid0: Annotated[StrictInt, Field(ge=1, le=1024)] | None = Field(
+        default=None,
+        description="It is an md array (RAID 0) of so many such devices, which the submitter serves.",
     )
     read: _Time = Field(default=ServiceUse(), description="Time of a read.")
     write: _Time = Field(default=ServiceUse(), description="Time of a write.")

@@ -11,8 +11,11 @@
 //! `kblockd` (`blk_mq_kick_requeue_list`).
 
 mod flush;
+mod md;
+mod ram;
 mod timing;
 
+use crate::kernel::Rules;
 use crate::machine::Pipe;
 use crate::memory::Memory;
 use crate::spec::{DeviceSpec, ServedBy};
@@ -21,6 +24,8 @@ use crate::waist::{Account, CpuId, DeviceId, Host, LockId, Machine, Placement, S
 use crate::workqueue::{Raised, Workqueue, HIGHPRI};
 use crate::writeback::Writeback;
 use flush::{Flushes, Next, Sequence, Step};
+use md::{Bio, Md};
+use ram::Pages;
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -28,16 +33,37 @@ use timing::Timing;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // bytes, where on the device, and the flags of the block layer
+#[allow(missing_docs)] // bytes, where on the device, how many of them nobody wrote before, and the flags of the block layer
 pub enum Request {
     /// A read.
     Read { bytes: u32, at: Place },
     /// A write.
-    Write { bytes: u32, at: Place },
+    Write { bytes: u32, at: Place, new: u32 },
     /// `REQ_OP_FLUSH`: what ended before it is safe.
     Flush,
     /// A write with `REQ_PREFLUSH`, what ended before it is safe first, or `REQ_FUA`, it is safe itself when it ends.
     LogWrite { bytes: u32, at: Place, preflush: bool, fua: bool },
+}
+
+impl Request {
+    /// A write over what was written before.
+    pub fn write(bytes: u32, at: Place) -> Self {
+        Self::Write { bytes, at, new: 0 }
+    }
+
+    /// Whether what ended before it has to be safe first.
+    fn flushes(self) -> bool {
+        matches!(self, Self::Flush | Self::LogWrite { preflush: true, .. })
+    }
+
+    /// What is left of it when that is so.
+    fn after_flush(self) -> Option<Self> {
+        match self {
+            Self::Flush => None,
+            Self::LogWrite { bytes, at, fua, .. } => Some(Self::LogWrite { bytes, at, preflush: false, fua }),
+            Self::Read { .. } | Self::Write { .. } => Some(self),
+        }
+    }
 }
 
 /// What a work item is about, and what its end completes if its owner has use for that.
@@ -114,11 +140,20 @@ pub struct BlockDevice {
     flushes: Vec<RefCell<Flushes>>,
     softirq: Workqueue<Part>,
     kblockd: Workqueue<Job>,
+    /// Of a RAM disk, what its pages take that are written for the first time.
+    pages: Option<Pages>,
+    /// It is an array of such devices.
+    md: Option<Md>,
 }
 
 impl BlockDevice {
     /// A device of this description, without its threads; `speed` multiplies the CPU times in it.
-    fn new<M: Machine>(m: &M, spec: &DeviceSpec, speed: f64, (writeback, memory): (Writeback, Memory)) -> Self {
+    fn new<M: Machine>(
+        m: &M,
+        spec: &DeviceSpec,
+        (speed, rules): (f64, Rules),
+        (writeback, memory): (Writeback, Memory),
+    ) -> Self {
         let end = from_ns(spec.interrupt_ns * speed);
         let server = match spec.served_by {
             ServedBy::Submitter => Server::Submitter,
@@ -139,12 +174,19 @@ impl BlockDevice {
             flushes: (0..if spec.queue_per_cpu { m.cpus() } else { 1 }).map(|_| RefCell::default()).collect(),
             softirq: Workqueue::new(m),
             kblockd: Workqueue::new(m),
+            pages: spec.first_write.map(|times| Pages::new(m, spec.raid0.unwrap_or(1), times, speed)),
+            md: spec.raid0.map(|members| Md::new(m, members, rules.md_flush)),
         }
     }
 
     /// Makes a device and starts its threads.
-    pub fn start<H: Host>(host: &mut H, spec: &DeviceSpec, speed: f64, data: (Writeback, Memory)) -> Rc<Self> {
-        let device = Rc::new(host.setup(|m| Self::new(m, spec, speed, data)));
+    pub fn start<H: Host>(
+        host: &mut H,
+        spec: &DeviceSpec,
+        kernel: (f64, Rules),
+        data: (Writeback, Memory),
+    ) -> Rc<Self> {
+        let device = Rc::new(host.setup(|m| Self::new(m, spec, kernel, data)));
         let workers = if spec.served_by == ServedBy::Worker { spec.parallelism } else { 0 };
         for _ in 0..workers {
             let device = device.clone();
@@ -154,6 +196,10 @@ impl BlockDevice {
             if spec.served_by != ServedBy::Submitter {
                 let device = device.clone();
                 host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| Self::kblockd(m, device, cpu));
+            }
+            if device.md.as_ref().is_some_and(Md::has_workers) {
+                let device = device.clone();
+                host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| md::worker(m, device, cpu));
             }
         }
         device
@@ -173,7 +219,8 @@ impl BlockDevice {
     /// Does a request and waits for its end.
     pub async fn io<M: Machine>(&self, m: &M, request: Request) {
         let Some(request) = self.as_sent(request) else { return };
-        if let Server::Submitter = self.server {
+        let goes_on_elsewhere = self.md.is_some() && request.flushes();
+        if matches!(self.server, Server::Submitter) && !goes_on_elsewhere {
             return self.serve_here(m, request).await;
         }
         let done = m.new_completion();
@@ -187,8 +234,7 @@ impl BlockDevice {
     pub async fn submit<M: Machine>(&self, m: &M, request: Request, end: End) {
         let Some(request) = self.as_sent(request) else { return Self::finish(m, end).await };
         if let Server::Submitter = self.server {
-            self.serve_here(m, request).await;
-            return Self::finish(m, end).await;
+            return self.serve_bio(m, Bio { request, end }).await;
         }
         m.run(Account::System, self.submit).await;
         let (preflush, data, postflush) = match request {
@@ -205,13 +251,27 @@ impl BlockDevice {
         }
     }
 
+    async fn serve_bio<M: Machine>(&self, m: &M, bio: Bio) {
+        match &self.md {
+            Some(md) if bio.request.flushes() => self.flush_members(m, md, bio).await,
+            _ => {
+                self.serve_here(m, bio.request).await;
+                Self::finish(m, bio.end).await;
+            }
+        }
+    }
+
     async fn serve_here<M: Machine>(&self, m: &M, request: Request) {
         let flushed = |asked: bool| if asked { self.timing.draw(Request::Flush) } else { 0 };
         let flushes = match request {
             Request::LogWrite { preflush, fua, .. } => flushed(preflush) + flushed(fua && !self.fua),
             _ => 0,
         };
-        m.run(Account::System, self.submit + flushes + self.copy(m, request)).await;
+        let time = self.submit + flushes + self.copy(m, request);
+        match (&self.pages, request) {
+            (Some(pages), Request::Write { new, .. }) if new > 0 => pages.write_first(m, time, new).await,
+            _ => m.run(Account::System, time).await,
+        }
     }
 
     /// CPU time to serve a request; who copies while memory is busy runs that much longer.
@@ -316,7 +376,7 @@ impl BlockDevice {
                         Step::Flush => Request::Flush,
                         Step::Data(id) => {
                             let (bytes, at) = device.flushes_of(queue).data(id);
-                            Request::Write { bytes, at }
+                            Request::write(bytes, at)
                         }
                     };
                     device.issue(&m, request, Part::Sequence((queue, step)));
@@ -356,13 +416,13 @@ const COMMIT_WRITE: u32 = 1 << 20;
 impl BlockDevice {
     /// Writes and waits.
     pub async fn write<M: Machine>(&self, m: &M, bytes: u32) {
-        self.io(m, Request::Write { bytes, at: None }).await;
+        self.io(m, Request::write(bytes, None)).await;
     }
 
     /// Submits a write; its end completes what is returned.
     pub async fn submit_write<M: Machine>(&self, m: &M, bytes: u32) -> LockId {
         let done = m.new_completion();
-        self.submit(m, Request::Write { bytes, at: None }, End::Complete(done)).await;
+        self.submit(m, Request::write(bytes, None), End::Complete(done)).await;
         done
     }
 
@@ -393,7 +453,7 @@ impl BlockDevice {
     /// Submits the write of a buffer that the task has locked, whose end unlocks it in the same way (`end_buffer_write_sync`). What is
     /// returned is to be waited for.
     pub async fn submit_buffer<M: Machine>(&self, m: &M, bytes: u32, buffer: LockId) -> Option<LockId> {
-        self.hand_buffer(m, Request::Write { bytes, at: None }, buffer).await
+        self.hand_buffer(m, Request::write(bytes, None), buffer).await
     }
 
     /// Waits for the end of a buffer's request, if it is not over (`__wait_on_buffer`).

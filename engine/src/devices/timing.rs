@@ -119,7 +119,7 @@ impl Timing {
     fn span(&self, request: Request) -> Option<Span> {
         let (at, bytes, write) = match request {
             Request::Read { bytes, at } => (at, bytes, false),
-            Request::Write { bytes, at } | Request::LogWrite { bytes, at, .. } => (at, bytes, true),
+            Request::Write { bytes, at, .. } | Request::LogWrite { bytes, at, .. } => (at, bytes, true),
             Request::Flush => return None,
         };
         let anywhere = |capacity| (uniform(&mut self.random.borrow_mut()) * capacity as f64) as u64;

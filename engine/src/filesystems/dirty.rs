@@ -3,7 +3,7 @@
 use super::by_slot::BySlot;
 use super::page_cache::PageCache;
 use super::BLOCK;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -16,6 +16,8 @@ pub struct Piece {
     pub at: Option<u64>,
     /// Blocks are still to be allocated for it.
     pub is_new: bool,
+    /// How many bytes of it come to places where nothing was written before.
+    pub first: u32,
 }
 
 impl Piece {
@@ -76,6 +78,9 @@ pub struct DirtyFiles {
     ahead: RefCell<BTreeMap<u32, Ahead>>,
     /// The pages of those that were laid out.
     laid_out: BySlot<Rc<PageCache>>,
+    /// Bytes of all files that have blocks, and the most so far: blocks that were given back are used again before others.
+    placed: Cell<u64>,
+    most_placed: Cell<u64>,
 }
 
 impl DirtyFiles {
@@ -142,7 +147,7 @@ impl DirtyFiles {
     /// Pages of a range that have no blocks, else those that were written over. Who writes over pages without blocks is counted twice.
     fn take_of_range(&self, slot: u32, offset: u64, bytes: u32) -> Option<Piece> {
         if let Some((offset, bytes)) = self.laid_out.get(slot).and_then(|pages| pages.take_run_of(offset, bytes)) {
-            return Some(Piece { bytes, at: Some(offset), is_new: false });
+            return Some(Piece { bytes, at: Some(offset), is_new: false, first: 0 });
         }
         let new = self.take_new(slot, offset, bytes);
         let mut over = 0;
@@ -151,7 +156,7 @@ impl DirtyFiles {
             dirty.over -= over;
         });
         let taken = if new > 0 { new } else { over };
-        (taken > 0).then_some(Piece { bytes: taken, at: None, is_new: new > 0 })
+        (taken > 0).then_some(Piece { bytes: taken, at: None, is_new: new > 0, first: self.take_unwritten(new) })
     }
 
     /// Gives blocks to the pages of a range that have none; how many bytes these are.
@@ -181,11 +186,11 @@ impl DirtyFiles {
     /// At most so many pages: first what of a laid out file is dirty.
     fn take_any(&self, slot: u32, most: u64) -> Option<Piece> {
         if let Some((offset, bytes)) = self.laid_out.get(slot).and_then(|pages| pages.take_run(most)) {
-            return Some(Piece { bytes, at: Some(offset), is_new: false });
+            return Some(Piece { bytes, at: Some(offset), is_new: false, first: 0 });
         }
         if self.has_over(slot) {
             let over = self.take_of(slot, most, |dirty| &mut dirty.over);
-            return Some(Piece { bytes: over, at: None, is_new: false });
+            return Some(Piece { bytes: over, at: None, is_new: false, first: 0 });
         }
         self.has_new(slot).then(|| {
             let new = self.take_of(slot, most, |dirty| &mut dirty.new);
@@ -193,7 +198,7 @@ impl DirtyFiles {
                 self.ahead.borrow_mut().remove(&slot);
             }
             self.change(slot, |_, has_blocks| *has_blocks = has_blocks.saturating_add(new));
-            Piece { bytes: new, at: None, is_new: true }
+            Piece { bytes: new, at: None, is_new: true, first: self.take_unwritten(new) }
         })
     }
 
@@ -217,13 +222,22 @@ impl DirtyFiles {
         self.change(slot, |dirty, has_blocks| (*dirty, *has_blocks) = Default::default());
     }
 
+    /// So many bytes got blocks: of how many nothing was written there before.
+    fn take_unwritten(&self, bytes: u32) -> u32 {
+        let (placed, most) = (self.placed.get(), self.most_placed.get());
+        self.most_placed.set(most.max(placed));
+        placed.saturating_sub(most).min(u64::from(bytes)) as u32
+    }
+
     fn change(&self, slot: u32, change: impl FnOnce(&mut Dirty, &mut u32)) {
         let (mut files, slot) = (self.files.borrow_mut(), slot as usize);
         if files.len() <= slot {
             files.resize(slot + 1, Default::default());
         }
         let (dirty, has_blocks) = &mut files[slot];
+        let before = u64::from(*has_blocks);
         change(dirty, has_blocks);
+        self.placed.set(self.placed.get() - before + u64::from(*has_blocks));
     }
 }
 
@@ -232,7 +246,7 @@ mod tests {
     use super::*;
 
     fn piece(bytes: u32, at: Option<u64>, is_new: bool) -> Option<Piece> {
-        Some(Piece { bytes, at, is_new })
+        Some(Piece { bytes, at, is_new, first: if is_new { bytes } else { 0 } })
     }
 
     #[test]
@@ -278,6 +292,18 @@ mod tests {
         assert_eq!((range(0), range(0), files.size(3)), (piece(4096, None, true), None, 16384));
         assert_eq!(files.take_piece(3, Wanted::ALL), piece(8192, None, true));
         assert_eq!((range(4096), files.pages(3)), (None, 0));
+    }
+
+    #[test]
+    fn blocks_that_were_given_back_are_written_again_before_others() {
+        let files = DirtyFiles::default();
+        let first = |slot: u32, bytes: u32| {
+            files.append(slot, bytes);
+            files.take_piece(slot, Wanted::ALL).map(|piece| piece.first)
+        };
+        assert_eq!((first(3, 8192), first(4, 4096)), (Some(8192), Some(4096)));
+        files.forget(3);
+        assert_eq!((first(5, 4096), first(6, 12288)), (Some(0), Some(8192)));
     }
 
     #[test]

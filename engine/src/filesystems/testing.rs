@@ -15,11 +15,12 @@ use std::rc::Rc;
 pub const MS: Time = 1_000_000_000;
 
 /// The type of each lock, by its role.
-const LOCKS: [(&str, &str); 24] = [
+const LOCKS: [(&str, &str); 25] = [
     ("xfs.buffer", "semaphore"),
     ("xfs.ilock", "rwsem"),
     ("xfs.iolock", "rwsem"),
     ("xfs.cil_ctx", "rwsem"),
+    ("xfs.ic_force_wait", "qspinlock"),
     ("xfs.cil_lock", "qspinlock"),
     ("xfs.cil_wq", "mutex"),
     ("vfs.i_rwsem", "rwsem"),
@@ -98,7 +99,7 @@ pub fn device(native: &mut Native, spec: &RunSpec, rules: Rules) -> Rc<BlockDevi
     let costs = Costs::new(vec![&numbers], 1.0, rules, 0).with_lists(lists);
     let writeback = native.setup(|m| Writeback::new(m, setting, &costs)).expect("all numbers");
     let memory = Memory::new(None, 4 * MS, &costs).expect("all numbers");
-    BlockDevice::start(native, &device, 1.0, (writeback, memory))
+    BlockDevice::start(native, &device, (1.0, rules), (writeback, memory))
 }
 
 /// What `build` makes of a table of costs into which whatever it asks for comes at 100 each.

@@ -3,6 +3,7 @@
 //! `rules` is the table of all rules; the values are declared by family. Which kernel has which is told in
 //! `models/kernels/timeline.yaml`.
 
+pub mod block;
 pub mod btrfs;
 mod choice;
 pub mod ext4;

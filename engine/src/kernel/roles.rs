@@ -1,7 +1,7 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 49] = [
+pub const ROLES: [(&str, &str); 52] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
@@ -13,6 +13,8 @@ pub const ROLES: [(&str, &str); 49] = [
     ("mm.lru_lock", "a node's list of pages that can be reclaimed"),
     ("vfs.dentry_lru", "a node's list of dentries that nobody uses"),
     ("block.private_lock", "the buffers in a device's page cache, against who looks for one"),
+    ("brd.lock", "the pages of a RAM disk"),
+    ("md.lock", "an md array, against who asks for a flush of its members"),
     ("vfs.d_lock", "a dentry: its count of references"),
     ("vfs.file_lock", "the table of open files that the threads of a process share"),
     ("vfs.flc_lock", "the locked ranges of a file, or of all (before 3.11)"),
@@ -24,6 +26,7 @@ pub const ROLES: [(&str, &str); 49] = [
     ("xfs.i_flags_lock", "an inode's flags, and its size before 5.13"),
     ("xfs.inodegc_wq", "the queue of the workers that free inodes, while a statfs waits for them"),
     ("xfs.cil_wq", "the queue of the workers that write checkpoints, while tasks that sync wait for them"),
+    ("xfs.ic_force_wait", "the queue of those who wait for a log buffer"),
     ("xfs.cil_ctx", "the context of the CIL: shared by commits, exclusive for its push"),
     ("xfs.cil_lock", "lists and counters of the CIL"),
     ("ext4.group_spin", "a block group"),

@@ -2,7 +2,7 @@
 //! `models/kernels/timeline.yaml`; the default, for specs that do not give it, is that of Linux 6.12.
 
 use super::choice::Choice;
-use super::{btrfs, ext4, idle, mm, process, sched, time, vfs, xfs};
+use super::{block, btrfs, ext4, idle, mm, process, sched, time, vfs, xfs};
 use crate::nearest::hint;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -323,6 +323,8 @@ rules! {
     "ext4.stream_goal" => stream_goal: ext4::StreamGoal = ext4::StreamGoal::Locked;
     /// What is done under `s_md_lock` for an extent that is freed (`ext4_mb_free_metadata`).
     "ext4.freed_extents" => freed_extents: ext4::FreedExtents = ext4::FreedExtents::Listed;
+    /// How an md array passes a flush on to its members (`md_flush_request`).
+    "md.flush" => md_flush: block::MdFlush = block::MdFlush::Inline;
 }
 
 fn choose<C: Choice>(name: &str, given: &Value) -> Result<C, String> {

@@ -45,6 +45,12 @@ pub struct DeviceSpec {
     /// Its arm and platters if it is a disk; the times of requests are then besides these.
     #[serde(default)]
     pub disk: Option<DiskSpec>,
+    /// Its pages come with the first write to each, and take this besides.
+    #[serde(default)]
+    pub first_write: Option<FirstWriteSpec>,
+    /// It is an md array of so many such devices, as RAID 0.
+    #[serde(default)]
+    pub raid0: Option<u32>,
 }
 
 impl DeviceSpec {
@@ -67,6 +73,8 @@ impl DeviceSpec {
             bandwidth: None,
             small_writes: None,
             disk: None,
+            first_write: None,
+            raid0: None,
         }
     }
 }
@@ -103,6 +111,16 @@ pub struct DiskSpec {
     pub seek_full_ns: f64,
     /// Bytes on the disk.
     pub capacity_bytes: u64,
+}
+
+/// The first write of a page of a RAM disk.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FirstWriteSpec {
+    /// CPU time to allocate and clear it.
+    pub allocate_ns: f64,
+    /// To enter it into the disk's tree, under the disk's lock.
+    pub insert_ns: f64,
 }
 
 /// Who does the work of a request.

@@ -6,6 +6,7 @@ another is idler.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from simfs.machine.cpus.cpu import Cpu, Phase
@@ -96,10 +97,20 @@ class Idlest:
 
         At the start, only if balancing would have left it there when who sets up has gone.
         """
-        if local.kind is not idlest.kind or not self._nodes.keep_new(domain, local, idlest):
+        others = max(local.tasks - (self._about_to_sleep() if at_start else 0), 0)
+        if local.kind is not idlest.kind or not self._nodes.keep_new(
+            domain, replace(local, tasks=others), idlest
+        ):
             return False
-        others = max(local.tasks - (self._scheduler.machine.setting_up is not None), 0)
         return not at_start or self._nodes.leave(local, others, idlest)
+
+    def _about_to_sleep(self) -> int:
+        """How many tasks want a CPU only as long as somebody sets up.
+
+        Who does, and the kernel threads that it keeps from going to sleep.
+        """
+        sets_up = self._scheduler.machine.setting_up
+        return 0 if sets_up is None else 1 + sum(task.background for task in sets_up.cpu.queue)
 
     def _idlest(self, part: range, moment: Time) -> int:
         """Of some CPUs the one to take (`sched_balance_find_dst_group_cpu`).

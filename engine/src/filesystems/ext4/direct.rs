@@ -120,7 +120,7 @@ impl Ext4 {
     ) {
         // What is left of unwritten blocks is zeroed (`iomap_dio_zero`).
         let bytes = if unwritten { io.pages() as u32 * BLOCK } else { io.bytes };
-        let request = Request::Write { bytes, at: Some(io.offset) };
+        let request = Request::write(bytes, Some(io.offset));
         if let Some(done) = done {
             open.submits(m.task());
             return self.storage.submit(m, request, self.end_of_write(slot, unwritten, done)).await;

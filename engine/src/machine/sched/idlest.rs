@@ -98,10 +98,17 @@ impl State {
     /// Whether a new task stays on its parent's NUMA node though `idlest` is idler, and, at the start, whether balancing would have
     /// left it there when who sets up has gone.
     fn keeps_new(&self, domain: Domain, local: &Group, idlest: &Group, at_start: bool) -> bool {
-        let others = local.tasks.saturating_sub(u64::from(self.setting_up.is_some()));
+        let others = local.tasks.saturating_sub(if at_start { self.about_to_sleep() } else { 0 });
         local.kind == idlest.kind
-            && self.stays_on_node(domain, local, idlest)
+            && self.stays_on_node(domain, &Group { tasks: others, ..*local }, idlest)
             && (!at_start || self.is_left_on_node(local, others, idlest))
+    }
+
+    /// How many tasks want a CPU only as long as somebody sets up: who does, and the kernel threads that it keeps from going to sleep.
+    fn about_to_sleep(&self) -> u64 {
+        let Some(id) = self.setting_up else { return 0 };
+        let queue = &self.cpus[self.tasks[id as usize].cpu as usize].queue;
+        1 + queue.iter().filter(|&&id| self.tasks[id as usize].background).count() as u64
     }
 
     /// Of some CPUs the idle one that wakes fastest, of equals the one that became idle last; else the least loaded

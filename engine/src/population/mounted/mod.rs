@@ -48,7 +48,8 @@ fn mount_with<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) -> Resul
     };
     let writeback = host.setup(|m| Writeback::new(m, setting, costs))?;
     let memory = Memory::new(setting.memory, setting.tick, costs)?;
-    let device = BlockDevice::start(host, &device, spec.machine.costs.speed, (writeback, memory));
+    let kernel = (spec.machine.costs.speed, spec.kernel.rules);
+    let device = BlockDevice::start(host, &device, kernel, (writeback, memory));
     softirq::start(host, spec, &device);
     mount(host, spec, device, costs)
 }

@@ -91,6 +91,7 @@ impl SpaceTrees {
     pub(super) fn lay_out_data(&self, space: &RefCell<Space>, bytes: u64, with_csums: bool) -> u64 {
         let heads = RefCell::<Heads>::default();
         let place = space.borrow_mut().allocate_data(bytes);
+        space.borrow_mut().take_unwritten(place + bytes);
         heads.borrow_mut().add(Head { place, extent: Extent::Data(bytes), change: Change::Added });
         if with_csums {
             self.insert_csums(&Laying { space, heads: &heads }, place, bytes);

@@ -78,6 +78,8 @@ pub struct Space {
     known: usize,
     group_bytes: [u64; 2],
     room: u64,
+    /// No data lay behind this place so far.
+    unwritten: u64,
 }
 
 /// `mkfs.btrfs` begins with block groups of 8 MiB for data and for the chunk tree, behind the first superblock.
@@ -104,6 +106,7 @@ impl Space {
             known: 0,
             group_bytes: [metadata, data],
             room: size,
+            unwritten: FIRST,
         };
         space.add_group(FIRST, SMALL, Purpose::Data);
         space.add_group(FIRST + 2 * SMALL, metadata.min(size / 10), Purpose::Metadata);
@@ -190,6 +193,13 @@ impl Space {
     /// Takes a place for data.
     pub fn allocate_data(&mut self, bytes: u64) -> u64 {
         self.allocate(Purpose::Data, bytes)
+    }
+
+    /// How many bytes before `end` no data were written to so far. From now on there are.
+    pub fn take_unwritten(&mut self, end: u64) -> u64 {
+        let written = end.saturating_sub(self.unwritten);
+        self.unwritten += written;
+        written
     }
 
     fn allocate(&mut self, purpose: Purpose, bytes: u64) -> u64 {

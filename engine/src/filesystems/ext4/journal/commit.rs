@@ -84,7 +84,7 @@ impl Journal {
             m.run(Account::System, self.costs.block * (to - from) as Time).await;
             let done = m.new_completion();
             let bytes = (to - from + 1) as u32 * BLOCK; // neighbours in the log
-            self.storage.submit(m, Request::Write { bytes, at: None }, End::Complete(done)).await;
+            self.storage.submit(m, Request::write(bytes, None), End::Complete(done)).await;
             under_way.push((done, to));
         }
         for (done, to) in under_way {

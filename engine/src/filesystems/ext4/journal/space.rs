@@ -107,7 +107,7 @@ impl Journal {
             }
             self.file(m).await;
             self.blocks.written(block);
-            self.storage.submit(m, Request::Write { bytes: BLOCK, at: None }, End::Complete(done)).await;
+            self.storage.submit(m, Request::write(BLOCK, None), End::Complete(done)).await;
             submitted += 1;
         }
         for _ in 0..submitted {

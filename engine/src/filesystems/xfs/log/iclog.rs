@@ -11,7 +11,7 @@ use crate::devices::{BlockDevice, End, Request, Work};
 use crate::filesystems::costs::Costs;
 use crate::kernel::xfs::LogFlushes;
 use crate::waist::Machine;
-use crate::waist::{Account, LockId, Time};
+use crate::waist::{Account, LockId, Side, Time};
 use crate::workqueue::Workqueue;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -116,6 +116,8 @@ pub struct Iclogs {
     iclogs: RefCell<VecDeque<Iclog>>,
     first: Cell<Number>,
     waiters: RefCell<Vec<(Awaited, LockId)>>,
+    /// The spinlock in the wait queue of each buffer (`ic_force_wait`).
+    force_wait: Vec<LockId>,
     /// A worker commits what has ended.
     committing: Cell<bool>,
     /// Buffers that have ended (`l_ioend_workqueue`).
@@ -142,6 +144,10 @@ impl Iclogs {
             iclogs: RefCell::default(),
             first: Cell::new(0),
             waiters: RefCell::default(),
+            force_wait: {
+                let class = m.class("xfs.ic_force_wait", "xfs.ic_force_wait");
+                (0..ICLOGS).map(|_| m.new_lock(class)).collect()
+            },
             committing: Cell::new(false),
             ended: Rc::new(Workqueue::new(m)),
         })
@@ -299,16 +305,42 @@ impl Iclogs {
             m.wchan("xlog_wait");
             m.wait_for(completion).await;
             m.drop_completion(completion);
+            self.leave_queue(m, what).await;
+        }
+    }
+
+    /// Who wakes all has the queue's lock until the last is awake (`wake_up_all`), and who is awake leaves it under that lock
+    /// (`remove_wait_queue` of `xlog_wait`).
+    fn queue_lock(&self, what: Awaited) -> Option<LockId> {
+        match what {
+            Awaited::Committed(number) => Some(self.force_wait[number as usize % ICLOGS]),
+            Awaited::Written(_) | Awaited::Free => None,
+        }
+    }
+
+    async fn leave_queue<M: Machine>(&self, m: &M, what: Awaited) {
+        if let Some(lock) = self.queue_lock(what) {
+            m.lock(lock, Side::Write).await;
+            m.unlock(lock, Side::Write).await;
         }
     }
 
     async fn wake<M: Machine>(&self, m: &M, what: Awaited) {
-        loop {
-            let next = self.waiters.borrow().iter().position(|(waits, _)| *waits == what);
-            let Some(next) = next else { return };
+        let lock = self.queue_lock(what).filter(|_| self.next_waiter(what).is_some());
+        if let Some(lock) = lock {
+            m.lock(lock, Side::Write).await;
+        }
+        while let Some(next) = self.next_waiter(what) {
             let (_, completion) = self.waiters.borrow_mut().remove(next);
             m.complete(completion).await;
         }
+        if let Some(lock) = lock {
+            m.unlock(lock, Side::Write).await;
+        }
+    }
+
+    fn next_waiter(&self, what: Awaited) -> Option<usize> {
+        self.waiters.borrow().iter().position(|(waits, _)| *waits == what)
     }
 
     /// `xlog_state_done_syncing`: a buffer is on the device. Returns whether the caller has to commit what has ended.

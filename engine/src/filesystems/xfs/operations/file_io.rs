@@ -253,7 +253,7 @@ impl Xfs {
         open.lines.count(m);
         self.map(m, file, &open, io, c.write_mapped).await;
         open.lines.build_bio(m);
-        let request = Request::Write { bytes: io.bytes, at: Some(io.offset) };
+        let request = Request::write(io.bytes, Some(io.offset));
         match io.done {
             None => {
                 self.storage.io(m, request).await;
@@ -291,7 +291,7 @@ impl Xfs {
         open.lines.count(m);
         self.map(m, file, &open, io, c.write_mapped).await;
         open.lines.build_bio(m);
-        self.storage.io(m, Request::Write { bytes: io.bytes, at: Some(io.offset) }).await;
+        self.storage.io(m, Request::write(io.bytes, Some(io.offset))).await;
         self.end_write(m, &open).await;
         m.unlock(inode.iolock, Side::Write).await;
         if let Some(done) = io.done {

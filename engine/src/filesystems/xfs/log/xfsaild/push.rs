@@ -214,7 +214,7 @@ impl Xfs {
             own.extend(lock.take_if(|lock| !m.hand_to_device(*lock)));
         }
         let write = pusher.begin(buffers);
-        let request = Request::Write { bytes: blocks * BLOCK, at: Some(block * u64::from(BLOCK)) };
+        let request = Request::write(blocks * BLOCK, Some(block * u64::from(BLOCK)));
         self.storage.submit(m, request, End::Queue(pusher.written.clone(), (write, 0))).await;
         for lock in own {
             m.unlock(lock, Side::Write).await;
