@@ -10,7 +10,9 @@ from laboratory.trace import IDLE, Holder, Reader, Report, percentile
 
 KINDS = {"load": "load", "worker, bound": "bound"}
 """Kinds of tasks in a trace that data sets have, with their names in metrics."""
-STATES = ("running", "granted_behind", "granted_idle", "preempted", "blocked")
+OF_KINDS = ("running", "granted_behind")
+OF_ALL = ("granted_idle", "preempted", "blocked")
+"""States of holders: what is rare is given for all kinds together."""
 PERCENTS = (50, 90, 99)
 
 Measure = tuple[str, str, str]
@@ -36,8 +38,11 @@ def held(report: Report) -> Iterator[Measure]:
         shares[holder.kind, state_of(holder)] += 100 * us / report.span
     yield "xfs_agi_held_percent", '"%"', f"{sum(shares.values()):.4g}"
     for kind, name in KINDS.items():
-        for state in STATES:
+        for state in OF_KINDS:
             yield f"xfs_agi_by_{name}_held_{state}_percent", '"%"', f"{shares[kind, state]:.4g}"
+    for state in OF_ALL:
+        share = sum(share for (_, of), share in shares.items() if of == state)
+        yield f"xfs_agi_held_{state}_percent", '"%"', f"{share:.4g}"
 
 
 def state_of(holder: Holder) -> str:
