@@ -210,7 +210,7 @@ def measures(form: Form, console: Console, result: Result) -> Iterator[Measure]:
 
 
 def rows(form: Form, consoles: Iterable[Console]) -> Iterator[tuple[Place, str]]:
-    """Yield the place and the text of each row, by rising x; of several seeds the median, the lowest and the highest."""
+    """Yield the place and the text of each row, by rising x; of several seeds the median and the range."""
     found: dict[tuple[str, float, str, str], list[float]] = defaultdict(list)
     places: dict[str, Place] = {}
     for console in consoles:
