@@ -150,6 +150,38 @@ def test_a_new_task_has_half_a_slice_from_6_12_on(initial: bool, slice_ms: float
     assert entity.deadline - entity.vruntime == slice_ms * MS
 
 
+@pytest.mark.parametrize(("kept", "left_ms"), [(True, 1), (False, 3)])
+def test_who_is_moved_to_another_queue_goes_on_with_its_slice_from_6_12_on(
+    kept: bool, left_ms: float
+) -> None:
+    one = OneCpu(place_rel_deadline=kept)
+    task = one.task(2, deadline_ms=3)
+    one.task(1)
+    one.policy.dequeue(task, one.cpu, Leaving.MOVED)
+    one.policy.enqueue(task, one.cpu, Entering.MOVED)
+    assert task.entity.deadline - task.entity.vruntime == left_ms * MS
+    one.run(task)
+    one.sleep(task)
+    one.policy.enqueue(task, one.cpu, Entering.WOKEN)
+    assert task.entity.deadline - task.entity.vruntime == 3 * MS
+
+
+@pytest.mark.parametrize(
+    ("rule", "protected", "asks"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_who_is_ahead_and_not_protected_gives_way_before_its_slice_ends(
+    rule: bool, protected: bool, asks: bool
+) -> None:
+    """`did_preempt_short` (6.12): what has the CPU account its time, say a wake-up, makes it look for another."""
+    one = OneCpu(preempt_short=rule)
+    task, _ = one.task(1, deadline_ms=9), one.task(1, deadline_ms=8)
+    one.run(task)
+    task.entity.protected = protected
+    one.machine.clock.env.run(until=MS)
+    one.policy.update_current(one.cpu)
+    assert one.cpu.need_resched == asks
+
+
 # ---- delayed dequeue ----------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def test_a_trace_tells_who_holds_the_agi_and_how_long_the_granted_wait() -> None
     report = trace.Reader().read((DATA / "agi.trace").read_text().splitlines())
     assert report.grant_to_run == {"worker, bound": [pytest.approx(700)]}
     assert report.wake_to_run == {"worker, bound": [pytest.approx(700)]}
-    assert report.held == {
+    assert {str(holder): us for holder, us in report.held.items()} == {
         "load, runs": pytest.approx(30),
         "worker, bound, granted, runnable behind load": pytest.approx(700),
         "worker, bound, granted, runs": pytest.approx(1),
@@ -69,6 +70,59 @@ def test_a_buffer_goes_to_whom_its_owner_wakes_whatever_the_order_of_events() ->
     report = trace.Reader().read([*lines[:at], other, *lines[at:]])
     assert report.grant_to_run == {"worker, bound": [pytest.approx(700)]}
     assert report.acquired["worker, bound"] == 1
+
+
+def test_a_grant_that_comes_before_the_sleep_is_over_at_once() -> None:
+    lines = (DATA / "agi.trace").read_text().splitlines()
+    awake = [
+        line for line in lines if "prev_comm=kworker/1:1" not in line and "next_comm=kworker/1:1" not in line
+    ]
+    done = next(at for at, line in enumerate(awake) if "kworker/1:1-200" in line and "lock_done" in line)
+    awake[done] = awake[done].replace("1.000731", "1.000032")
+    later = next(line for line in lines if "next_comm=kworker/1:1" in line).replace("1.000730", "1.000900")
+    report = trace.Reader().read([*awake, later])
+    assert report.grant_to_run == {"worker, bound": [pytest.approx(2)]}
+
+
+def test_a_woken_task_waits_on_the_cpu_that_was_chosen_for_it() -> None:
+    lines = (DATA / "agi.trace").read_text().splitlines()
+    woken = next(at for at, line in enumerate(lines) if "sched_waking" in line)
+    moved = (
+        lines[woken]
+        .replace("sched_waking", "sched_migrate_task")
+        .replace("target_cpu=001", "orig_cpu=1 dest_cpu=5")
+    )
+    report = trace.Reader().read([*lines[: woken + 1], moved, *lines[woken + 1 :]])
+    assert report.held[trace.Holder("worker, bound", trace.IDLE, granted=True)] == pytest.approx(700)
+
+
+def test_a_traced_guest_gives_the_states_of_the_agi_of_several_seeds(tmp_path: Path) -> None:
+    console = results.parse_console(
+        "compile-6.12-traced",
+        [
+            "INFO kernel=6.12.117+deb12-cloud-amd64",
+            "ROW filesystem=xfs agcount=4",
+            "RESULT kind=compile tasks=24 own=0 rate=1",
+            "END",
+        ],
+    )
+    lines = (DATA / "agi.trace").read_text()
+    traces = [tmp_path / "1.trace", tmp_path / "2.trace"]
+    traces[0].write_text(lines)
+    traces[1].write_text(lines.replace("1.000730", "1.000630"))
+    form = next(form for form in FORMS if form.name == "emulated-compile")
+    path = tmp_path / "made.yaml"
+    path.write_text(document(form, [replace(console, trace=at) for at in traces], "2026-11-27", "1 and 2"))
+    made = {row.metric: row for row in load_dataset(str(path)).rows}
+    assert {row.series for row in made.values()} == {"xfs-6.12"}
+    assert {row.role for row in made.values()} == {"predict"}
+    assert made["xfs_agi_held_percent"].value == pytest.approx(74.1)
+    granted = made["xfs_agi_by_bound_held_granted_behind_percent"]
+    assert (granted.low, granted.value, granted.high) == (60, 65, 70)
+    assert made["xfs_agi_by_bound_held_running_percent"].high == pytest.approx(11.1)
+    assert made["xfs_agi_by_bound_p50_grant_to_run_us"].low == 600
+    assert made["bound_p99_wake_to_run_us"].high == 700
+    assert made["xfs_agi_by_bound_found_held_percent"].value == 100
 
 
 def test_a_trace_of_another_kind_is_refused() -> None:
@@ -126,7 +180,7 @@ def test_a_data_set_is_made_of_consoles(tmp_path: Path) -> None:
     ]
     path = tmp_path / "made.yaml"
     form = next(form for form in FORMS if form.name == "emulated-create")
-    path.write_text(document(form, [results.parse_console("files-1", lines)], "2026-11-22", 1))
+    path.write_text(document(form, [results.parse_console("files-1", lines)], "2026-11-22", "1"))
     made = load_dataset(str(path))
     assert made.evidence == "emulated"
     assert list(made.series) == ["ext4-per-task"]

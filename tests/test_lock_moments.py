@@ -113,6 +113,8 @@ def test_both_machines_agree_where_slices_end_soon(
         "sched.run_to_parity": newer,
         "sched.delay_dequeue": newer,
         "sched.place_deadline_initial": True,
+        "sched.place_rel_deadline": newer,
+        "sched.preempt_short": newer,
     }
     threads = {"bound_interval_ns": 5e4, "unbound_interval_ns": 5e4, "run_ns": 5e3}
     kernel = {"tick_ns": slices[0], "base_slice_ns": slices[1], "rules": rules, "kernel_threads": threads}

@@ -67,6 +67,10 @@ class Kernel:
     """Lag is kept over a sleep."""
     place_deadline_initial: bool
     """A new task has half a slice to begin with."""
+    place_rel_deadline: bool
+    """Who comes from another queue has what was left of its slice."""
+    preempt_short: bool
+    """A CPU looks for another task as soon as its own is ahead and not protected."""
     pick_buddy: bool
     """A group whose task goes to sleep is picked again if it has others."""
     exit_leaves_autogroup: bool
@@ -162,6 +166,8 @@ class Kernel:
             run_to_parity=rules["sched.run_to_parity"],
             place_lag=rules["sched.place_lag"],
             place_deadline_initial=rules["sched.place_deadline_initial"],
+            place_rel_deadline=rules["sched.place_rel_deadline"],
+            preempt_short=rules["sched.preempt_short"],
             pick_buddy=rules["sched.pick_buddy"],
             exit_leaves_autogroup=rules["sched.exit_leaves_autogroup"],
             groups=rules["sched.groups"],

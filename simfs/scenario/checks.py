@@ -203,7 +203,15 @@ def _broken_parts(use: MachineUse, spec: dict[str, Any], document: Document) -> 
 
 _EEVDF_RULES = tuple(
     f"sched.{rule}"
-    for rule in ("run_to_parity", "place_lag", "place_deadline_initial", "delay_dequeue", "pick_buddy")
+    for rule in (
+        "run_to_parity",
+        "place_lag",
+        "place_deadline_initial",
+        "place_rel_deadline",
+        "preempt_short",
+        "delay_dequeue",
+        "pick_buddy",
+    )
 )
 
 

@@ -69,6 +69,10 @@ rules! {
     "sched.place_lag" => place_lag: bool = true;
     /// EEVDF: a new task has half a slice to begin with (`PLACE_DEADLINE_INITIAL`).
     "sched.place_deadline_initial" => place_deadline_initial: bool = true;
+    /// EEVDF: who comes from another queue has what was left of its slice (`PLACE_REL_DEADLINE`).
+    "sched.place_rel_deadline" => place_rel_deadline: bool = true;
+    /// EEVDF: a CPU looks for another task as soon as its own is ahead and not protected (`PREEMPT_SHORT`).
+    "sched.preempt_short" => preempt_short: bool = true;
     /// EEVDF: who sleeps ahead of the average stays in the queue until it is not (`DELAY_DEQUEUE`).
     "sched.delay_dequeue" => delay_dequeue: bool = true;
     /// EEVDF: a group whose task goes to sleep is picked again if it has others (`PICK_BUDDY`).

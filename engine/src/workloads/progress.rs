@@ -4,7 +4,8 @@ use crate::lru::Lru;
 use crate::waist::{Machine, Time};
 use std::rc::Rc;
 
-/// CPU time is used in turns of this length, user time first, then the page faults and system calls that go with it.
+/// CPU time is used in turns, user time first, then the page fault or the system calls that go with it: a fault ends where the task
+/// goes back to user mode and gives way. Where a process faults in nothing they have this length.
 const TURN: Time = 200 * crate::waist::time::US;
 
 /// Bytes of data and of code of its own that a process uses.
@@ -60,14 +61,14 @@ impl Progress {
         while pages > 0 {
             let few = self.lru.room(m).min(pages);
             let now = (user * few / pages, kernel * few / pages);
-            run(m, now.0, now.1).await;
+            run(m, now.0, now.1, few).await;
             m.exception("page fault");
             self.lru.add(m, few).await;
             m.return_from_exception();
             (user, kernel, pages) = (user - now.0, kernel - now.1, pages - few);
         }
         if user + kernel > 0 {
-            run(m, user, kernel).await;
+            run(m, user, kernel, 1).await;
         }
     }
 
@@ -78,7 +79,7 @@ impl Progress {
     }
 }
 
-async fn run<M: Machine>(m: &M, user: Time, kernel: Time) {
-    let turns = (user + kernel).div_ceil(TURN).max(1);
+async fn run<M: Machine>(m: &M, user: Time, kernel: Time, faults: u64) {
+    let turns = (user + kernel).div_ceil(TURN).max(faults);
     m.run_turns(turns, user / turns, kernel / turns).await;
 }

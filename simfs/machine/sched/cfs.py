@@ -66,6 +66,9 @@ class Cfs:
     def store_lag(self, queue: RunQueue, entity: Entity) -> None:
         """There is none."""
 
+    def moves(self, entity: Entity) -> None:
+        """Slices are not remembered."""
+
     def reweigh(self, queue: RunQueue, entity: Entity, weight: int) -> None:
         """Its virtual run time is what it is."""
 

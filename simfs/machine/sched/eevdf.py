@@ -22,31 +22,47 @@ class Eevdf:
         self._kernel = kernel
 
     def update(self, queue: RunQueue, current: Entity) -> bool:
-        """Start a new request if the slice is used up (`update_deadline`): then the CPU is to look for another."""
+        """Start a new request if the slice is used up (`update_deadline`): then the CPU is to look for another.
+
+        From 6.12 on it does so as soon as the slice is not protected and the member is ahead (`did_preempt_short`).
+        """
         used_up = current.vruntime >= current.deadline
         if used_up:
             current.deadline = current.vruntime + current.virtual_time(self._kernel.base_slice)
             current.protected = False
         queue.base = current.vruntime
-        if not used_up or queue.members <= 1:
+        if queue.members <= 1 or not (used_up or self._is_preempted_short(queue, current)):
             return False
         queue.cpu.clear_next(current)
         return True
+
+    def _is_preempted_short(self, queue: RunQueue, current: Entity) -> bool:
+        return self._kernel.preempt_short and not current.protected and not self.is_eligible(queue, current)
 
     def enter(self, queue: RunQueue, entity: Entity, entering: Entering) -> None:
         """Place a member that enters a queue (`place_entity`).
 
         With `PLACE_LAG` its lag is kept, scaled so that entering does not shrink it. From 6.12 on a new task has half a
-        slice to begin with (`PLACE_DEADLINE_INITIAL`).
+        slice to begin with (`PLACE_DEADLINE_INITIAL`), and who comes from another queue has what was left of its own
+        (`PLACE_REL_DEADLINE`).
         """
         average, weight = queue.average()
         keeps_lag = self._kernel.place_lag and weight
         lag = mul_div(entity.lag, weight + entity.share, weight) if keeps_lag else 0
         entity.vruntime = average - lag
+        left, entity.left_of_slice = entity.left_of_slice, None
+        if left is not None:
+            entity.deadline = entity.vruntime + left
+            return
         halved = entering is Entering.NEW and self._kernel.place_deadline_initial
         entity.deadline = entity.vruntime + entity.virtual_time(self._kernel.base_slice) // (
             2 if halved else 1
         )
+
+    def moves(self, entity: Entity) -> None:
+        """A member has left a queue for another one, where it goes on with its slice (`rel_deadline`)."""
+        if self._kernel.place_rel_deadline:
+            entity.left_of_slice = entity.deadline - entity.vruntime
 
     def store_lag(self, queue: RunQueue, entity: Entity) -> None:
         """Remember the service that a member, which is about to leave, is still owed (`update_entity_lag`)."""

@@ -47,6 +47,8 @@ class Entity:
     """When its current request is to be fulfilled, on the same clock."""
     lag: int = 0
     """How much service it was owed when it left the queue."""
+    left_of_slice: int | None = None
+    """How much of its request was left when it left the queue for another one (`rel_deadline`)."""
     ran: int = 0
     """CPU time since it was picked."""
     protected: bool = False

@@ -58,6 +58,9 @@ class Rules(Protocol):
     def delays(self, queue: RunQueue, entity: Entity) -> bool:
         """Whether a member that goes to sleep competes on."""
 
+    def moves(self, entity: Entity) -> None:
+        """A member has left a queue for another one."""
+
     def next(self, queue: RunQueue) -> Entity | None:
         """The member that the CPU should run."""
 
@@ -138,6 +141,8 @@ class Policy:
             cpu.delayed.append(task)
         else:
             self._leave(queue, task.entity)
+            if leaving is Leaving.MOVED:
+                self.rules.moves(task.entity)
             if leaving is Leaving.MOVED and task is not cpu.executing_task:
                 cpu.queue.remove(task)
             if task.level is Level.GROUP:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
-from laboratory.plan import KERNELS
+from laboratory.held import Measure, of_trace
+from laboratory.plan import KERNELS, TRACED
 from laboratory.results import Console, Result, read_console
 
 EMULATOR = "QEMU 10.0.13+ds (Debian 13's source package) with parallel-time.patch"
@@ -60,7 +63,8 @@ def _operation(_guest: str, result: Result) -> Place | None:
 
 
 def _compile(guest: str, result: Result) -> Place | None:
-    return f"{filesystem_of(result).removesuffix('-shared')}-{guest.removeprefix('compile-')}", {}
+    settings = guest.removeprefix("compile-").removesuffix(TRACED)
+    return f"{filesystem_of(result).removesuffix('-shared')}-{settings}", {}
 
 
 def _chain(guest: str, result: Result) -> Place | None:
@@ -186,9 +190,12 @@ FORMS = (
 )
 
 
-def measures(form: Form, result: Result) -> Iterator[tuple[str, str, str]]:
-    """Yield metric, unit and value of what a RESULT line gives."""
+def measures(form: Form, console: Console, result: Result) -> Iterator[Measure]:
+    """Yield what a RESULT line gives, or the trace of its window: there, tracing has taken time from the rest."""
     number = result.numbers
+    if console.guest.endswith(TRACED) and console.trace:
+        yield from of_trace(console.trace)
+        return
     yield f"{form.operation}_per_s", "1/s", f"{number['rate']:.5g}"
     if form.rates_only:
         return
@@ -203,32 +210,36 @@ def measures(form: Form, result: Result) -> Iterator[tuple[str, str, str]]:
 
 
 def rows(form: Form, consoles: Iterable[Console]) -> Iterator[tuple[Place, str]]:
-    """Yield the place and the text of each row, by rising x."""
-    results = [result for console in consoles for result in console.results]
-    for result in sorted(results, key=lambda result: result.numbers.get(form.x[0], 0)):
-        place = form.place(result.guest, result)
-        if place is None:
-            continue
-        x = result[form.x[0]]
-        for metric, unit, value in measures(form, result):
-            role = "predict" if x > 1 else "calibrate" if metric.endswith("s_per_s") else "info"
-            yield (
-                place,
-                (
-                    f'{{series: "{place[0]}", x: {x:g}, metric: {metric}, unit: {unit}, '
-                    f"value: {float(value):g}, role: {role}}}"
-                ),
-            )
+    """Yield the place and the text of each row, by rising x; of several seeds the median and the range."""
+    found: dict[tuple[str, float, str, str], list[float]] = defaultdict(list)
+    places: dict[str, Place] = {}
+    for console in consoles:
+        for result in console.results:
+            if place := form.place(console.guest, result):
+                places[place[0]] = place
+                for metric, unit, value in measures(form, console, result):
+                    found[place[0], result[form.x[0]], metric, unit].append(float(value))
+    for (series, x, metric, unit), values in sorted(found.items(), key=lambda row: row[0][1]):
+        role = "predict" if x > 1 else "calibrate" if metric.endswith("s_per_s") else "info"
+        yield (
+            places[series],
+            f'{{series: "{series}", x: {x:g}, metric: {metric}, unit: {unit}, {_amount(values)}, role: {role}}}',
+        )
 
 
-def document(form: Form, consoles: list[Console], date: str, seed: int) -> str:
+def _amount(values: list[float]) -> str:
+    value = f"value: {median(values):g}"
+    return value if len(values) == 1 else f"{value}, low: {min(values):g}, high: {max(values):g}"
+
+
+def document(form: Form, consoles: list[Console], date: str, seeds: str) -> str:
     """Return the data set as YAML."""
     found = sorted(rows(form, consoles), key=lambda row: row[0][0])
     kernels = sorted({console.info["kernel"] for console in consoles})
     packages = ", ".join(name for name in KERNELS.values() if any(k in name for k in kernels))
     load = form.prefix.removesuffix("-")
     lines = [
-        f"# Made by laboratory/dataset.py from consoles of `just emulate {load} --seed {seed}`: docs/laboratory.md",
+        f"# Made by laboratory/dataset.py from consoles of `just emulate {load} --seed {seeds}`: docs/laboratory.md",
         f"name: {form.name}",
         f"title: {form.title}",
         "evidence: emulated",
@@ -236,7 +247,7 @@ def document(form: Form, consoles: list[Console], date: str, seed: int) -> str:
         "  author: the simfs project",
         f'  date: "{date}"',
         f"  where: own measurement in emulation, {EMULATOR}",
-        f"  read_from: consoles of python tools/emulated-kernel/emulate.py {load} --seed {seed}",
+        f"  read_from: consoles of python tools/emulated-kernel/emulate.py {load} --seed {seeds}",
         f"machine: {form.cpus} emulated CPUs, one instruction a nanosecond, free caches and line transfers; "
         "loop on tmpfs",
         f'kernel: "Debian {packages}; HZ=250, preempt=voluntary"',
@@ -265,14 +276,15 @@ def _stands_for(values: dict[str, float | str]) -> str:
 def main() -> None:
     """Write the data sets of a folder of consoles."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("consoles", type=Path, help="folder with the logs of one seed")
+    parser.add_argument("consoles", type=Path, nargs="+", help="folders with the logs of a seed each")
     parser.add_argument("into", type=Path, help="scenarios/measured")
     parser.add_argument("--date", required=True, help="when they were run")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", default="1", help="those seeds")
     parser.add_argument("--partial", action="store_true", help="take rows of consoles that were cut off, too")
     options = parser.parse_args()
     for form in FORMS:
-        consoles = [read_console(path) for path in sorted(options.consoles.glob(f"{form.prefix}*.log"))]
+        logs = [path for folder in options.consoles for path in sorted(folder.glob(f"{form.prefix}*.log"))]
+        consoles = [read_console(path) for path in logs]
         used = [c for c in consoles if c.results and (c.complete or options.partial)]
         if any(form.place(c.guest, result) for c in used for result in c.results):
             text = document(form, used, options.date, options.seed)

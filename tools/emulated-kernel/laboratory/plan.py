@@ -16,6 +16,15 @@ SHORT = "40 100 1"
 """Warm-up and window in milliseconds, number of windows."""
 
 
+AGI_EVENTS = (
+    "sched/sched_switch", "sched/sched_waking", "sched/sched_migrate_task",
+    "xfs/xfs_buf_lock", "xfs/xfs_buf_lock_done", "xfs/xfs_buf_trylock", "xfs/xfs_buf_unlock",
+)  # fmt: skip
+"""Who holds the AGI and what the holder does (`held.py`)."""
+TRACED = "-traced"
+"""How the names of guests end of whose rows the trace is read, not the rate."""
+
+
 @dataclass(frozen=True)
 class Guest:
     """One boot of a kernel, and what is done in it; `speed` is instructions in 1000 ns.
@@ -74,6 +83,8 @@ def _compile() -> Iterable[Guest]:
         name="compile-6.12-nodelay-noplacelag",
         features=("NO_DELAY_DEQUEUE", "NO_PLACE_LAG", "NO_RUN_TO_PARITY"),
     )
+    for guest in (base, replace(base, name="compile-6.12-noautogroup", autogroup=False), like_611):
+        yield replace(guest, name=guest.name + TRACED, rows=both[:1], trace=AGI_EVENTS)
     yield replace(base, name="compile-6.1", kernel="6.1", rows=both + one)
     yield replace(base, name="compile-6.1-noautogroup", kernel="6.1", autogroup=False, rows=both)
 

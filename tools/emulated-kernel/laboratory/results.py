@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 _PAIR = re.compile(r"(\w+)=(\S+)")
@@ -32,11 +32,14 @@ class Console:
     micro: dict[str, float]
     complete: bool
     """Whether it came to its end, and no part of it failed."""
+    trace: Path | None = None
+    """Where its trace is."""
 
 
 def read_console(path: Path) -> Console:
     """Return what the log of a guest says."""
-    return parse_console(path.stem, path.read_text(errors="replace").splitlines())
+    console = parse_console(path.stem, path.read_text(errors="replace").splitlines())
+    return replace(console, trace=path.with_suffix(".trace"))
 
 
 def parse_console(guest: str, lines: Iterable[str]) -> Console:

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 _LINE = re.compile(r"\s*(.+)-(\d+)\s+\[(\d+)\]\s+\S+\s+([\d.]+): (\w+): (.*)")
 _SWITCH = re.compile(r"prev_comm=(.*) prev_pid=(\d+) .*prev_state=(\S+) ==> next_comm=(.*) next_pid=(\d+)")
 _WAKING = re.compile(r"comm=(.*) pid=(\d+) .*target_cpu=(\d+)")
+_MIGRATED = re.compile(r"comm=(.*) pid=(\d+) .*dest_cpu=(\d+)")
+IDLE = "runnable, CPU idle"
+"""A holder is on its way to a CPU that idles."""
 _DADDR = re.compile(r"daddr (0x[0-9a-f]+)")
 
 
@@ -45,6 +48,19 @@ class Buffer:
     queue: deque[int] = field(default_factory=deque)
 
 
+@dataclass(frozen=True)
+class Holder:
+    """A kind of task that has a buffer, and what it does: it runs, sleeps, or is runnable."""
+
+    kind: str
+    does: str
+    granted: bool = False
+    """It was given the buffer and has not come back with it yet."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}, {'granted, ' if self.granted else ''}{self.does}"
+
+
 @dataclass
 class Report:
     """What a trace says; waits in microseconds by kind of task, held times in microseconds by state of the holder."""
@@ -54,7 +70,7 @@ class Report:
     grant_to_run: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     acquired: Counter[str] = field(default_factory=Counter)
     found_held: Counter[str] = field(default_factory=Counter)
-    held: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    held: dict[Holder, float] = field(default_factory=lambda: defaultdict(float))
     runs: list[tuple[float, int, str]] = field(default_factory=list)
     """Who begins to run, when and where."""
 
@@ -119,6 +135,8 @@ class Reader:
                 self._switch(event)
             elif event.name == "sched_waking":
                 self._waking(event)
+            elif event.name == "sched_migrate_task":
+                self._migrated(event)
             elif event.name.startswith("xfs_buf_"):
                 self._buffer(event)
         if self.first is None:
@@ -134,13 +152,13 @@ class Reader:
                 self.report.held[self._holder(buffer)] += us - self.last
         self.last = us
 
-    def _holder(self, buffer: Buffer) -> str:
+    def _holder(self, buffer: Buffer) -> Holder:
         task = self.tasks[buffer.owner or 0]
         state = {"R": "runs", "S": "sleeps"}.get(task.state, "")
         if not state:
             there = self.running.get(task.cpu, 0)
-            state = f"runnable behind {kind_of(self.tasks[there].comm)}" if there else "runnable, CPU idle"
-        return f"{kind_of(task.comm)}, {'granted, ' if buffer.granted else ''}{state}"
+            state = f"runnable behind {kind_of(self.tasks[there].comm)}" if there else IDLE
+        return Holder(kind_of(task.comm), state, buffer.granted)
 
     def _switch(self, event: Event) -> None:
         found = _SWITCH.match(event.rest)
@@ -158,9 +176,7 @@ class Reader:
             if task.woken is not None:
                 self.report.wake_to_run[kind_of(task.comm)].append(event.us - task.woken)
                 task.woken = None
-            if task.granted is not None:
-                self.report.grant_to_run[kind_of(task.comm)].append(event.us - task.granted)
-                task.granted = None
+            self._has_grant(task, event.us)
 
     def _waking(self, event: Event) -> None:
         if found := _WAKING.match(event.rest):
@@ -169,6 +185,17 @@ class Reader:
             if task.state == "S":
                 task.state, task.woken = "Q", event.us
             self._grant(event, int(found[2]))
+
+    def _migrated(self, event: Event) -> None:
+        """Follow a woken task to the CPU that was chosen for it: `sched_waking` has the one where it slept."""
+        if found := _MIGRATED.match(event.rest):
+            self.tasks[int(found[2])].cpu = int(found[3])
+
+    def _has_grant(self, task: Task, us: float) -> None:
+        """Who was granted a buffer runs with it; a grant that comes before the sleep is over at once."""
+        if task.granted is not None:
+            self.report.grant_to_run[kind_of(task.comm)].append(us - task.granted)
+            task.granted = None
 
     def _buffer(self, event: Event) -> None:
         found = _DADDR.search(event.rest)
@@ -182,6 +209,7 @@ class Reader:
         elif event.name in ("xfs_buf_lock_done", "xfs_buf_trylock"):
             if event.pid in buffer.queue:
                 buffer.queue.remove(event.pid)
+            self._has_grant(self.tasks[event.pid], event.us)
             self.report.acquired[kind] += 1
             buffer.owner, buffer.granted = event.pid, False
         elif event.name == "xfs_buf_unlock" and buffer.owner == event.pid:

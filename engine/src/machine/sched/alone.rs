@@ -15,7 +15,7 @@ impl EntityInQueue<'_> {
         if ran != 0 {
             self.entity.vruntime += self.entity.virtual_time(ran);
             self.entity.ran += ran;
-            eevdf_update(self.entity, self.queue, slice);
+            eevdf_update(self.entity, self.queue, slice, false);
         }
         self.entity.lag = 0;
         self.update_load_of(Wanted::RUNS);
@@ -26,7 +26,7 @@ impl EntityInQueue<'_> {
     #[inline(always)]
     fn enter_alone(&mut self, slice: i64) {
         self.entity.vruntime = self.queue.base;
-        self.entity.deadline = self.entity.vruntime + self.entity.virtual_time(slice);
+        self.entity.request(self.entity.virtual_time(slice));
         self.join();
     }
 }

@@ -10,21 +10,22 @@ use crate::machine::state::State;
 use crate::waist::CpuId;
 
 /// A used-up `slice` of the current member of `queue` starts a new request (`update_deadline`). Whether the CPU is to look for
-/// another member.
+/// another member: then, and from 6.12 on as soon as its slice is not protected and it is ahead (`did_preempt_short`).
 #[inline]
-pub(super) fn eevdf_update(current: &mut Entity, queue: &mut RunQueue, slice: i64) -> bool {
+pub(super) fn eevdf_update(current: &mut Entity, queue: &mut RunQueue, slice: i64, preempt_short: bool) -> bool {
     let used_up = current.vruntime >= current.deadline;
     if used_up {
         current.deadline = current.vruntime + current.virtual_time(slice);
         current.protected = false;
     }
     queue.base = current.vruntime;
-    used_up && queue.members > 1
+    queue.members > 1 && (used_up || preempt_short && !current.protected && queue.is_ahead(current))
 }
 
 impl State {
     /// Where a member enters a queue (`place_entity`): with `PLACE_LAG` its lag is kept, scaled so that entering does not shrink
-    /// it. From 6.12 on a new task has half a slice to begin with (`PLACE_DEADLINE_INITIAL`).
+    /// it. From 6.12 on a new task has half a slice to begin with (`PLACE_DEADLINE_INITIAL`), and who comes from another queue has
+    /// what was left of its own (`PLACE_REL_DEADLINE`).
     #[inline(always)]
     pub(super) fn eevdf_enter(&mut self, cpu: CpuId, level: Level, member: Member, entering: Entering) {
         let (average, weight) = self.average_vruntime(cpu, level);
@@ -35,7 +36,7 @@ impl State {
         let lag = if keeps_lag { mul_div(entity.lag, weight + entity.share(), weight) } else { 0 };
         entity.vruntime = average - lag;
         let slice = entity.virtual_time(slice);
-        entity.deadline = entity.vruntime + if halved { slice / 2 } else { slice };
+        entity.request(if halved { slice / 2 } else { slice });
     }
 
     /// The most service that anybody is owed, or owes.

@@ -40,6 +40,8 @@ pub struct Entity {
     pub deadline: i64,
     /// How much service it was owed when it left the queue.
     pub lag: i64,
+    /// How much of its request was left when it left the queue for another one (`rel_deadline`).
+    pub left_of_slice: Option<i64>,
     /// CPU time since it was picked.
     pub ran: i64,
     /// It has been picked and has not used up its slice since (run to parity).
@@ -62,6 +64,7 @@ impl Entity {
             vruntime: 0,
             deadline: 0,
             lag: 0,
+            left_of_slice: None,
             ran: 0,
             protected: false,
             queued: false,
@@ -69,6 +72,11 @@ impl Entity {
             place: None,
             load,
         }
+    }
+
+    /// It comes into a queue with what was left of its request, or else with one of so much virtual time.
+    pub fn request(&mut self, slice: i64) {
+        self.deadline = self.vruntime + self.left_of_slice.take().unwrap_or(slice);
     }
 
     /// `time` on the virtual clock of its queue (`calc_delta_fair`).

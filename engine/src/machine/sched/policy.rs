@@ -51,13 +51,13 @@ impl State {
         for &level in self.levels_of(id) {
             let member = self.member_at(level, id);
             let fair_clock = self.cfs().is_some();
-            let slice = self.kernel.base_slice as i64;
+            let (slice, preempt_short) = (self.kernel.base_slice as i64, self.kernel.rules.preempt_short);
             let EntityInQueue { entity, queue, .. } = self.entity_in_queue(cpu, level, member);
             entity.vruntime += entity.virtual_time(ran);
             entity.ran += ran;
             if fair_clock {
                 self.cfs_update(cpu, level);
-            } else if eevdf_update(entity, queue, slice) {
+            } else if eevdf_update(entity, queue, slice, preempt_short) {
                 let c = &mut self.cpus[cpu as usize];
                 c.need_resched = true;
                 c.group_is_next &= member != Member::Group;
@@ -110,8 +110,17 @@ impl State {
     /// `id`, which runs or waits on `cpu`, leaves its run queues (`dequeue_task_fair`).
     pub(super) fn dequeue_task(&mut self, cpu: CpuId, id: TaskId, leaving: Leaving) {
         if self.runs_alone(cpu, id) {
-            return self.leave_alone(cpu, id);
+            self.leave_alone(cpu, id);
+        } else {
+            self.leave_queues(cpu, id, leaving);
         }
+        if leaving == Leaving::Moved && self.kernel.rules.place_rel_deadline {
+            let entity = &mut self.tasks[id as usize].entity;
+            entity.left_of_slice = Some(entity.deadline - entity.vruntime);
+        }
+    }
+
+    fn leave_queues(&mut self, cpu: CpuId, id: TaskId, leaving: Leaving) {
         self.update_current(cpu);
         let level = self.tasks[id as usize].level;
         if leaving == Leaving::Sleeping && self.stays_delayed(cpu, level, Member::Task(id)) {
