@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import yaml
 from laboratory import blocks, counted, fetched, steps
+from laboratory.jumps import is_indirect
 from numpy.typing import NDArray
 
 from simfs.scenario import load, models
@@ -58,6 +59,19 @@ def test_blocks_may_count_more_and_again_what_they_execute() -> None:
     assert executed(log).tolist() == [0, 107, 110]
     log.weigh(0)
     assert executed(log).tolist() == [0, 7, 10]
+
+
+@pytest.mark.parametrize(
+    ("operands", "indirect"),
+    [
+        ("rax", True),
+        (hex(TEXT), True),
+        (hex(TEXT + 0x300), False),
+        ("qword ptr [rip + 0x1c354c0]", False),
+    ],
+)
+def test_a_thunk_is_an_indirect_jump_and_a_paravirtual_call_is_none(operands: str, indirect: bool) -> None:
+    assert is_indirect(operands, {TEXT}) is indirect
 
 
 def test_classes_are_what_steps_count_more_while_they_are_weighed() -> None:

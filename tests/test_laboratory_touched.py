@@ -34,6 +34,15 @@ def test_a_small_body_is_added_to_the_largest_of_those_most_like_it() -> None:
     assert found == {("create",): 50, ("unlink",): 65 + 10 + 5, ("stat",): 35}
 
 
+def test_pages_count_with_all_objects_in_them_and_go_to_the_bodies_of_lines() -> None:
+    """Lines 0 and 1 are of page 0, 64 of page 1; only one call of three has page 2."""
+    calls = [call((), {0: KERNEL, 64: KERNEL}), call((), {1: KERNEL, 64: KERNEL}), call((), {128: KERNEL})]
+    assert touched.usual_pages(calls) == {0, 1}
+    pages = touched.by_calls({"create": {0, 1, 2}, "unlink": {1, 2}, "stat": {2}})
+    large = {("create",): 50, ("create", "unlink"): 40}
+    assert touched.joined(pages, large) == {("create",): 1, ("create", "unlink"): 2}
+
+
 def test_lines_of_half_of_the_calls_count() -> None:
     calls = [call({1, 2}), call({1}), call({1, 3}), call({1, 2})]
     assert touched.usual(calls, OBJECTS, set()) == {("code", 1), ("code", 2)}

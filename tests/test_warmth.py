@@ -216,6 +216,47 @@ def test_a_call_brings_its_branches_in_for_others(trace: Callable[..., Any]) -> 
     assert took == [4000 + 800 * KNOWN, 2000 + 200 * KNOWN, 2000]
 
 
+WALK = 9.0
+TLB = {"tlb_bytes": MIB / 4, "tlb_walk_ns": WALK}
+PAGED = [body | {"pages": pages} for body, pages in zip(BODIES, (30, 50, 20), strict=True)]
+
+
+@MACHINES
+@pytest.mark.parametrize(
+    ("walked", "line", "page"),
+    [
+        (MIB / 8, 0, 0),
+        (3 * MIB / 8, 0, WALK),
+        (2 * MIB, NEAR / OVERLAP, WALK + NEAR),
+        (32 * MIB, FAR / OVERLAP, WALK + FAR),
+    ],
+)
+def test_a_page_whose_translation_is_missing_takes_a_walk_to_where_the_lines_are(
+    trace: Callable[..., Any], walked: float, line: float, page: float
+) -> None:
+    """80 pages of `x`; it has brought in all but 20 of those of `y`. Walks are waited for, and lines overlap."""
+    warm: list[Act] = [("x", 4000), ("y", 2000), ("x", 4000), ("y", 2000)]
+    took = played(
+        trace, [*warm, ("use", walked), ("x", 4000), ("y", 2000)], caches=CACHES | TLB | {"bodies": PAGED}
+    )
+    assert took[4:] == [4000 + 800 * line + 80 * page, 2000 + 200 * line + 20 * page]
+
+
+@MACHINES
+def test_half_of_the_translations_are_gone_after_as_many_pages_as_the_tlb_has(
+    trace: Callable[..., Any],
+) -> None:
+    acts: list[Act] = [("x", 4000), ("x", 4000), ("use", MIB / 4), ("x", 4000)]
+    assert played(trace, acts, caches=CACHES | TLB | {"bodies": PAGED})[2] == 4000 + 40 * WALK
+
+
+@MACHINES
+def test_a_machine_that_says_nothing_of_its_tlb_misses_no_translation(trace: Callable[..., Any]) -> None:
+    acts: list[Act] = [("x", 4000), ("use", 2 * MIB), ("x", 4000)]
+    paged, unpaged = CACHES | {"tlb_walk_ns": WALK, "bodies": PAGED}, CACHES | {"bodies": BODIES}
+    assert played(trace, acts, caches=paged) == played(trace, acts, caches=unpaged)
+
+
 class Listed:
     """The same from a list of all that was used: no counters, no marks."""
 
@@ -295,8 +336,10 @@ def test_both_machines_agree_on_cold_filesystems(variant: str) -> None:
         ({"code_lines": -1}, "machine.caches.code_lines: must be between 0 and 10,000"),
         (
             {"bodies": [{"calls": [], "lines": -1}]},
-            "machine.caches.bodies: must have between 0 and 1,000,000 lines each",
+            "machine.caches.bodies: must have between 0 and 1,000,000 lines and pages each",
         ),
+        ({"tlb_bytes": -1}, "machine.caches.tlb_bytes: must be between 0 and 2^40"),
+        ({"tlb_walk_ns": 1e5}, "machine.caches.tlb_walk_ns: must be between 0 and 10,000"),
     ],
 )
 def test_caches_that_cannot_be_are_refused(change: dict[str, float], message: str) -> None:

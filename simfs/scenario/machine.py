@@ -82,6 +82,13 @@ class CachesUse(Section):
     front_end_stall: Duration | None = Field(
         default=None, description="The same besides, if such a line comes from beyond the core's own cache."
     )
+    tlb: Size | None = Field(
+        default=None, description="Memory whose translations a core's TLB holds; 0: it forgets nothing."
+    )
+    tlb_walk: Duration | None = Field(
+        default=None,
+        description="What a walk of the page tables takes that finds its entries in the core's own cache.",
+    )
 
 
 class MachineUse(Section):

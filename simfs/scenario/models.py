@@ -106,6 +106,9 @@ class Caches(Section):
 
     `front_end` is the code whose branches a core's front end knows. A line of a call whose branches it does not know
     takes `front_end_latency` more, and `front_end_stall` besides if it comes from beyond the core's own cache.
+
+    `tlb` is the memory whose translations a core holds, entries times the size of a page. A page of a call whose
+    translation is missing takes a walk, `tlb_walk`, and one line more, of the page tables.
     """
 
     core: Bytes
@@ -117,6 +120,8 @@ class Caches(Section):
     front_end: Bytes | None = None
     front_end_latency: Time | None = None
     front_end_stall: Time | None = None
+    tlb: Bytes | None = None
+    tlb_walk: Time | None = None
 
     @property
     def quantities(self) -> dict[str, Quantity]:
@@ -131,6 +136,8 @@ class Caches(Section):
             "front_end_bytes": self.front_end,
             "front_end_ns": self.front_end_latency,
             "front_end_stall_ns": self.front_end_stall,
+            "tlb_bytes": self.tlb,
+            "tlb_walk_ns": self.tlb_walk,
         }
         return {name: quantity for name, quantity in found.items() if quantity is not None}
 

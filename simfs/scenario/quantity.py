@@ -17,6 +17,7 @@ PlainUnit = Literal[
     "count",
     "CPUs",
     "lines",
+    "pages",
     "bytes",
     "bytes/s",
     "1/s",
@@ -123,6 +124,7 @@ PerSecond = Annotated[Quantity, _in(("1/s",))]
 Burst = Annotated[Quantity, _in(("count",), low=1)]
 Clock = Annotated[Quantity, _in(("GHz",), low=0.1, high=10)]
 Lines = Annotated[Quantity, _in(("lines",), high=10_000)]
+Pages = Annotated[Quantity, _in(("pages",), high=10_000)]
 Count = Annotated[Quantity, _in(("count",), low=1, high=65_536)]
 """How many there are of something that a machine has."""
 Variation = Annotated[Quantity, _in(("ratio", "fraction"), high=10)]

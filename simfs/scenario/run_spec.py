@@ -64,6 +64,8 @@ _CACHES = {
     "front_end": "front_end_bytes",
     "front_end_latency": "front_end_ns",
     "front_end_stall": "front_end_stall_ns",
+    "tlb": "tlb_bytes",
+    "tlb_walk": "tlb_walk_ns",
 }
 
 _SHARES = ("cpus_per_core", "cpus_per_llc", "cpus_per_socket")

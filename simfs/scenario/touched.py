@@ -7,17 +7,18 @@ from typing import Any
 
 from simfs.scenario.document import Document
 from simfs.scenario.paths import MODELS
-from simfs.scenario.quantity import Lines
+from simfs.scenario.quantity import Lines, Pages
 from simfs.scenario.section import Section, Text
 
 FILE = MODELS / "touched.yaml"
 
 
 class Body(Section):
-    """Lines that just these kinds of calls touch, by their sites."""
+    """Lines that just these kinds of calls touch, by their sites, and pages of data."""
 
     calls: tuple[Text, ...]
     lines: Lines
+    pages: Pages | None = None
 
 
 class Touched(Section):
@@ -36,4 +37,11 @@ def load_touched() -> Touched:
 def touched(kind: str) -> list[dict[str, Any]]:
     """Return `machine.caches.bodies` of a RunSpec with a filesystem of this kind."""
     found = load_touched().filesystems.get(kind, ())
-    return [{"calls": list(body.calls), "lines": body.lines.value} for body in found]
+    return [
+        {
+            "calls": list(body.calls),
+            "lines": body.lines.value,
+            "pages": body.pages.value if body.pages else 0.0,
+        }
+        for body in found
+    ]

@@ -1,6 +1,6 @@
 //! What may be wrong with a spec besides its form. Each error names the JSON path and what is wrong.
 
-use super::{params, Binding, CachesSpec, Change, KernelSpec, RunSpec, WhatIf, WorkloadKind, WorkloadSpec};
+use super::{params, Binding, BodySpec, CachesSpec, Change, KernelSpec, RunSpec, WhatIf, WorkloadKind, WorkloadSpec};
 use crate::kernel::roles;
 use crate::kernel::sched::Class;
 use crate::machine::LockKind;
@@ -114,10 +114,14 @@ impl CachesSpec {
         let time = |ns: f64| (0.0..=1e4).contains(&ns);
         require(time(self.front_end_ns), "machine.caches.front_end_ns", "must be between 0 and 10,000")?;
         require(time(self.front_end_stall_ns), "machine.caches.front_end_stall_ns", "must be between 0 and 10,000")?;
+        let tlb = (0.0..=2f64.powi(40)).contains(&self.tlb_bytes);
+        require(tlb, "machine.caches.tlb_bytes", "must be between 0 and 2^40")?;
+        require(time(self.tlb_walk_ns), "machine.caches.tlb_walk_ns", "must be between 0 and 10,000")?;
         let bandwidth = (1e6..=1e15).contains(&self.memory_bandwidth);
         require(bandwidth, "machine.caches.memory_bandwidth", "must be between 1e6 and 1e15")?;
-        let bodies = self.bodies.iter().all(|body| (0.0..=1e6).contains(&body.lines));
-        require(bodies, "machine.caches.bodies", "must have between 0 and 1,000,000 lines each")?;
+        let many = |body: &BodySpec| [body.lines, body.pages].iter().all(|n| (0.0..=1e6).contains(n));
+        let bodies = self.bodies.iter().all(many);
+        require(bodies, "machine.caches.bodies", "must have between 0 and 1,000,000 lines and pages each")?;
         require((0.0..=1e4).contains(&self.code_lines), "machine.caches.code_lines", "must be between 0 and 10,000")
     }
 }

@@ -95,6 +95,12 @@ pub struct CachesSpec {
     /// What such a line costs besides if it comes from beyond the core's own cache: nothing fetches it ahead.
     #[serde(default)]
     pub front_end_stall_ns: f64,
+    /// Memory whose translations a core's TLB holds, in bytes: entries times the size of a page. 0: it forgets nothing.
+    #[serde(default)]
+    pub tlb_bytes: f64,
+    /// What a walk of the page tables takes that finds its entries in the core's own cache.
+    #[serde(default)]
+    pub tlb_walk_ns: f64,
     /// Lines that were counted, by the calls that touch them; calls without any touch `code_lines`.
     #[serde(default)]
     pub bodies: Vec<BodySpec>,
@@ -108,6 +114,9 @@ pub struct BodySpec {
     pub calls: Vec<String>,
     /// How many lines.
     pub lines: f64,
+    /// How many pages of 4 KiB its data lie in.
+    #[serde(default)]
+    pub pages: f64,
 }
 
 /// One idle state.

@@ -7,13 +7,14 @@ their code touches grows with the root of its time (A. Hartstein et al., "Cache 
 Frontiers 2006: re-references fall with time as t^-1.5), and they find what other calls have brought in since. No set of
 lines is kept.
 
-The front end of a core is one more cache, of the branches in lines of code: only code that runs drives them out.
+The front end of a core is one more cache, of the branches in lines of code: only code that runs drives them out. Its
+TLB is one of pages, of whose translations each that is missing takes a walk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import floor, isqrt
 from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -32,10 +33,11 @@ ROOT_SHIFT = 16
 """Roots are of picoseconds, in 1/256."""
 ROOT_OF_US = 256.0 * 1e3
 LINE_BYTES = 64
+PAGE_BYTES = 4096
 LONGEST: Time = 1 << 40
 """The longest time that is told from longer ones: 1.1 s."""
 NEVER_FULL = 1 << 63
-"""The size of a front end that forgets nothing, of a machine that says nothing of it."""
+"""The size of a front end or a TLB that forgets nothing, of a machine that says nothing of it."""
 
 
 @dataclass(slots=True)
@@ -132,10 +134,24 @@ class Lines:
     front: int
     stalled: int
     """Those of the front end that the core's cache has lost, too."""
+    walks: int = 0
+    """Pages whose translations are missing."""
+    far_walks: int = 0
+    """Those whose line of the page tables is beyond the core's cache."""
+    farther_walks: int = 0
+    """Those whose line is in memory."""
 
     def cost(self, prices: Iterable[int]) -> int:
         """What they cost."""
-        return sum(map(mul, (self.core, self.llc, self.front, self.stalled), prices))
+        return sum(map(mul, astuple(self), prices))
+
+
+class Body(NamedTuple):
+    """How many lines and pages of data, and the calls that touch them."""
+
+    lines: int
+    pages: int
+    sites: list[str]
 
 
 class At(NamedTuple):
@@ -144,6 +160,7 @@ class At(NamedTuple):
     core: Cache
     llc: Cache
     front: Cache
+    tlb: Cache
 
 
 class Warmth:
@@ -158,18 +175,25 @@ class Warmth:
         def scaled(each: float) -> int:
             return floor(lines * each / ROOT_OF_US * 65536.0 + 0.5)
 
-        front = int(caches["front_end_bytes"]) if caches.get("front_end_bytes") else NEVER_FULL
+        front, tlb = (int(caches.get(name, 0)) or NEVER_FULL for name in ("front_end_bytes", "tlb_bytes"))
+        walk = (
+            (caches.get("tlb_walk_ns", 0.0), caches["llc_ns"], beyond)
+            if tlb < NEVER_FULL
+            else (0.0, 0.0, 0.0)
+        )
         prices = (
             caches["llc_ns"] / overlap,
             beyond / overlap,
             caches.get("front_end_ns", 0.0),
             caches.get("front_end_stall_ns", 0.0),
+            *walk,
         )
 
         self._topology = topology
         self._cores = [Cache(int(caches["core_bytes"])) for _ in range(topology.cpus)]
         """By the first CPU of a core."""
         self._fronts = [Cache(front) for _ in range(topology.cpus)]
+        self._tlbs = [Cache(tlb) for _ in range(topology.cpus)]
         self._llcs = [Cache(int(caches["llc_bytes"])) for _ in range(topology.cpus)]
         """By the first CPU under a last-level cache."""
         self.blocks = Blocks(machine, topology)
@@ -181,11 +205,12 @@ class Warmth:
         """What one of `Lines` costs."""
         self._streamed = from_ns(LINE_BYTES * 1e9 / caches["memory_bandwidth"])
         """What one costs from memory among those that are used in order."""
-        self._bodies: dict[str, list[tuple[int, list[str]]]] = {}
-        """Of calls whose lines were counted: how many, and the calls that touch them."""
+        self._bodies: dict[str, list[Body]] = {}
+        """Of calls whose lines were counted."""
         for body in caches.get("bodies", ()):
+            counts = floor(body["lines"] + 0.5), floor(body.get("pages", 0) + 0.5)
             for site in body["calls"]:
-                self._bodies.setdefault(site, []).append((floor(body["lines"] + 0.5), body["calls"]))
+                self._bodies.setdefault(site, []).append(Body(*counts, body["calls"]))
         self._took: dict[str, Time] = {}
         """How long the last call of these kinds took."""
 
@@ -198,7 +223,7 @@ class Warmth:
     def _at(self, task: Task) -> At:
         cpu = task.cpu.number
         core, llc = self._topology.core(cpu).start, self._topology.llc(cpu).start
-        return At(self._cores[core], self._llcs[llc], self._fronts[core])
+        return At(self._cores[core], self._llcs[llc], self._fronts[core], self._tlbs[core])
 
     def enter(self, task: Task) -> None:
         """Let a task begin a call, at its site."""
@@ -206,22 +231,29 @@ class Warmth:
         site, at = task.site, self._at(task)
         counted = None
         if (bodies := self._bodies.get(site)) is not None:
-            cost = self._fetch_bodies(at, bodies) if at.core.gone_of(site) or at.front.gone_of(site) else 0
-            counted = Fetching(cost, self._took.get(site, 0))
+            cold = any(cache.gone_of(site) for cache in (at.core, at.front, at.tlb))
+            counted = Fetching(self._fetch_bodies(at, bodies) if cold else 0, self._took.get(site, 0))
+        at.tlb.enter(site)
         task.missing = Missing(site, at.core.enter(site), at.llc.enter(site), at.front.enter(site), counted)
 
-    def _fetch_bodies(self, at: At, bodies: Iterable[tuple[int, list[str]]]) -> Time:
-        """What it costs a call to bring in the bodies that it misses."""
+    def _fetch_bodies(self, at: At, bodies: Iterable[Body]) -> Time:
+        """What it costs a call to bring in the bodies that it misses. Lines of page tables are where a body's are."""
         missed = Lines(0, 0, 0, 0)
-        for lines, sites in bodies:
+        for lines, pages, sites in bodies:
             gone, unknown = at.core.gone_of(*sites), at.front.gone_of(*sites)
+            beyond = min(gone, at.llc.gone_of(*sites))
+            walks = pages * at.tlb.gone_of(*sites) >> 16
             missed.core += lines * gone >> 16
-            missed.llc += lines * min(gone, at.llc.gone_of(*sites)) >> 16
+            missed.llc += lines * beyond >> 16
             missed.front += lines * unknown >> 16
             missed.stalled += lines * min(gone, unknown) >> 16
+            missed.walks += walks
+            missed.far_walks += walks * gone >> 16
+            missed.farther_walks += walks * beyond >> 16
         at.core.used += missed.core * LINE_BYTES
         at.llc.used += missed.llc * LINE_BYTES
         at.front.used += missed.front * LINE_BYTES
+        at.tlb.used += missed.walks * PAGE_BYTES
         return missed.cost(self._line)
 
     def leave(self, task: Task) -> None:
@@ -235,7 +267,7 @@ class Warmth:
         if (missing := task.missing) is None:
             return
         time = int(own / self._speed)
-        core, llc, front = at = self._at(task)
+        core, llc, front, _ = at = self._at(task)
         if missing.counted is not None or missing.core == missing.front == 0:
             for cache in at:
                 cache.note_time(time)
@@ -254,14 +286,14 @@ class Warmth:
         if (missing := task.missing) is None:
             return
         lines, beyond = -(-count // LINE_BYTES), min(missing.llc, missing.core)
-        core, llc, _ = self._at(task)
+        core, llc, *_ = self._at(task)
         core.bring((lines * missing.core >> 16) * LINE_BYTES)
         llc.bring((lines * beyond >> 16) * LINE_BYTES)
         task.segment.debt += lines * self._streamed * beyond >> 16
 
     def use_block(self, task: Task, block: int, count: int) -> tuple[Home, range]:
         """Let a task use so many bytes of a block of a structure. Returns what had it, and its lines."""
-        core, llc, _ = self._at(task)
+        core, llc, *_ = self._at(task)
         home, lines = self.blocks.use(task.cpu.number, (core.used, llc.used), block, count)
         core.used += count if home is not Home.CORE else 0
         llc.used += count if home is Home.MEMORY else 0
@@ -270,9 +302,9 @@ class Warmth:
     def use_memory(self, task: Task, count: int) -> None:
         """Let a task use so much memory of its own in user mode; a call has ended."""
         self.leave(task)
-        core, llc, _ = self._at(task)
-        core.used += count
-        llc.used += count
+        core, llc, _, tlb = self._at(task)
+        for cache in (core, llc, tlb):
+            cache.used += count
 
     def use_code(self, task: Task, count: int) -> None:
         """Let a task run so much code of its own in user mode."""

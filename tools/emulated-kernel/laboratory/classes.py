@@ -20,6 +20,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Symbol
 from numpy.typing import NDArray
 
+from laboratory.jumps import is_indirect
+
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _STAC = b"\x0f\x01\xcb"
 _ALTERNATIVE = struct.Struct("<iiIBB")
@@ -75,9 +77,7 @@ class Code:
             yield "user"
         if mnemonic.startswith("lock ") or (mnemonic == "xchg" and "[" in operands):
             yield "atomic"
-        elif mnemonic in ("call", "jmp") and (
-            not operands.startswith("0x") or int(operands, 16) in self._thunks
-        ):
+        elif mnemonic in ("call", "jmp") and is_indirect(operands, self._thunks):
             yield "indirect"
 
     def _load(self, elf: ELFFile, own: dict[str, int] | None) -> None:

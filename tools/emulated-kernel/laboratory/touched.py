@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,11 @@ class Call:
     site: str
     code: frozenset[int]
     data: dict[int, int]
+
+    @property
+    def pages(self) -> frozenset[int]:
+        """The pages of its data."""
+        return frozenset(line * LINE // PAGE for line in self.data)
 
 
 class Touches:
@@ -132,21 +138,47 @@ def usual(calls: list[Call], objects: Objects, frames: set[int]) -> set[Touch]:
     return {touch for touch in often if counts(touch)}
 
 
+def usual_pages(calls: list[Call]) -> set[int]:
+    """Return the pages of data that at least half of the calls touch, those of all objects among them."""
+    times = Counter(page for call in calls for page in call.pages)
+    return {page for page, n in times.items() if 2 * n >= len(calls)}
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+def by_calls(touched: dict[str, set[T]]) -> Counter[tuple[str, ...]]:
+    """Return how many of something just these calls touch."""
+    every = set().union(*touched.values())
+    return Counter(tuple(site for site, those in touched.items() if each in those) for each in every)
+
+
 def bodies(touched: dict[str, set[Touch]]) -> dict[tuple[str, ...], int]:
     """Return how many lines just these calls touch, the most first."""
-    every = set().union(*touched.values())
-    times = Counter(tuple(site for site, lines in touched.items() if touch in lines) for touch in every)
+    times = by_calls(touched)
     large = {calls: n for calls, n in times.items() if n >= LEAST}
-    found = Counter(large)
+    return dict(joined(times, large).most_common())
+
+
+def joined(times: Counter[tuple[str, ...]], large: Mapping[tuple[str, ...], int]) -> Counter[tuple[str, ...]]:
+    """Return what these bodies have, with what is no body's added to the one that is most like it."""
+    found: Counter[tuple[str, ...]] = Counter()
     for calls, n in times.items():
-        if calls not in large:
-            nearest = min(large, key=lambda body: (len(set(body) ^ set(calls)), -large[body], body))
-            found[nearest] += n
-    return dict(found.most_common())
+        nearest = min(large, key=lambda body: (len(set(body) ^ set(calls)), -large[body], body))
+        found[nearest] += n
+    return found
 
 
-def read(folder: Path, filesystem: str) -> dict[str, set[Touch]]:
-    """Return the lines that each call of a guest's loops touches."""
+@dataclass(frozen=True)
+class Touched:
+    """What the calls of a filesystem touch, by their sites."""
+
+    lines: dict[str, set[Touch]]
+    pages: dict[str, set[int]]
+
+
+def read(folder: Path, filesystem: str) -> Touched:
+    """Return the lines and the pages of data that each call of a guest's loops touches."""
     guest = folder / f"touched-{filesystem}"
     text = guest.with_suffix(".trace").read_text().partition("=== symbols\n")[2]
     functions, data = Symbols.parse(text), Symbols.parse(text, "dDbBrRA")
@@ -168,7 +200,8 @@ def read(folder: Path, filesystem: str) -> dict[str, set[Touch]]:
             if len(calls) > 4 * EDGE and site not in found:
                 found[site] = calls[EDGE:-EDGE]
     frames = {line * LINE // PAGE for call in found["stat"] for line in call.data}
-    return {site: usual(calls, objects, frames) for site, calls in found.items()}
+    lines = {site: usual(calls, objects, frames) for site, calls in found.items()}
+    return Touched(lines, {site: usual_pages(calls) for site, calls in found.items()})
 
 
 HEAD = """\
@@ -176,17 +209,24 @@ HEAD = """\
 # Written by tools/emulated-kernel/laboratory/touched.py; objects that are told apart are not among them.
 counted: &counted >-
   one task's calls in the emulated kernel, Linux 6.12.117, every block of instructions and every access logged:
-  lines that at least half of the calls touch. Range: another release or compiler, recalled
+  lines that at least half of the calls touch, and pages of data. Range: another release or compiler, recalled
 filesystems:
 """
 
 
-def rows(touched: dict[str, set[Touch]]) -> Iterator[str]:
+def rows(touched: Touched) -> Iterator[str]:
     """Yield a filesystem's bodies as YAML."""
-    for calls, n in bodies(touched).items():
-        span = f"range: [{round(0.8 * n)}, {round(1.2 * n)}]"
-        value = f"{{value: {n}, unit: lines, {span}, evidence: measured, source: *counted}}"
-        yield f"    - {{calls: [{', '.join(calls)}], lines: {value}}}"
+    found = bodies(touched.lines)
+    pages = joined(by_calls(touched.pages), found)
+    for calls, n in found.items():
+        paged = f", pages: {quantity(pages[calls], 'pages')}" if pages[calls] else ""
+        yield f"    - {{calls: [{', '.join(calls)}], lines: {quantity(n, 'lines')}{paged}}}"
+
+
+def quantity(n: int, unit: str) -> str:
+    """Return what was counted as YAML."""
+    span = f"range: [{round(0.8 * n)}, {round(1.2 * n)}]"
+    return f"{{value: {n}, unit: {unit}, {span}, evidence: measured, source: *counted}}"
 
 
 def main(folder: Path) -> None:
@@ -194,7 +234,7 @@ def main(folder: Path) -> None:
     lines = []
     for filesystem in FILESYSTEMS:
         touched = read(folder, filesystem)
-        print(filesystem, {site: len(found) for site, found in touched.items()})
+        print(filesystem, {site: (len(of), len(touched.pages[site])) for site, of in touched.lines.items()})
         lines += [f"  {filesystem}:", *rows(touched)]
     (MODELS / "touched.yaml").write_text(HEAD + "\n".join([*lines, ""]))
 

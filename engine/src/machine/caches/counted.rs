@@ -41,10 +41,11 @@ struct Kind {
     took: Time,
 }
 
-/// How many lines, and the numbers of the kinds that touch them.
+/// How many lines and pages of data, and the numbers of the kinds that touch them.
 #[derive(Clone, Debug)]
 struct Body {
     lines: u64,
+    pages: u64,
     kinds: Vec<usize>,
 }
 
@@ -70,7 +71,7 @@ impl Counted {
         for (number, body) in spec.iter().enumerate() {
             let kinds: Vec<_> = body.calls.iter().map(|site| of.kind_or_new(site)).collect();
             kinds.iter().for_each(|&kind| of.kinds[kind].bodies.push(number));
-            of.bodies.push(Body { lines: body.lines.round() as u64, kinds });
+            of.bodies.push(Body { lines: body.lines.round() as u64, pages: body.pages.round() as u64, kinds });
         }
         of
     }
@@ -105,15 +106,20 @@ impl Counted {
         self.kinds[call.kind as usize].took = call.own;
     }
 
-    /// How many lines of a call its caches do not have.
-    pub fn missing(&self, kind: usize, core: &Cache, llc: &Cache, front: &Cache) -> Lines {
+    /// How many lines of a call its caches do not have. The page tables' lines are where the body's are.
+    pub fn missing(&self, kind: usize, core: &Cache, llc: &Cache, front: &Cache, tlb: &Cache) -> Lines {
         self.kinds[kind].bodies.iter().map(|&body| &self.bodies[body]).fold(Lines::default(), |so_far, body| {
             let (gone, unknown) = (body.gone(core), body.gone(front));
+            let beyond = gone.min(body.gone(llc));
+            let walks = share(body.pages, body.gone(tlb));
             Lines {
                 core: so_far.core + share(body.lines, gone),
-                llc: so_far.llc + share(body.lines, gone.min(body.gone(llc))),
+                llc: so_far.llc + share(body.lines, beyond),
                 front: so_far.front + share(body.lines, unknown),
                 stalled: so_far.stalled + share(body.lines, gone.min(unknown)),
+                walks: so_far.walks + walks,
+                far_walks: so_far.far_walks + share(walks, gone),
+                farther_walks: so_far.farther_walks + share(walks, beyond),
             }
         })
     }

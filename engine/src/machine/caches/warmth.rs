@@ -5,7 +5,8 @@
 //! nobody knows the lines. How many a stretch of their code touches grows with the root of its time (A. Hartstein et al., "Cache miss behavior: is it sqrt 2?", Computing Frontiers 2006: re-references fall with
 //! time as t^-1.5), and they find what other calls have brought in since. No set of lines is kept.
 //!
-//! The front end of a core is one more cache, of the branches in lines of code: only code that runs drives them out.
+//! The front end of a core is one more cache, of the branches in lines of code: only code that runs drives them out. Its TLB is
+//! one of pages, of whose translations each that is missing takes a walk.
 
 use super::blocks::Blocks;
 use super::counted::{Counted, Fetching};
@@ -24,6 +25,7 @@ const ROOT_SHIFT: u32 = 16;
 /// The same of a microsecond.
 const ROOT_OF_US: f64 = 256.0 * 1e3;
 const LINE_BYTES: f64 = 64.0;
+const PAGE_BYTES: u64 = 4096;
 /// The longest time that is told from longer ones: 1.1 s.
 const LONGEST: Time = 1 << 40;
 
@@ -129,6 +131,11 @@ pub(super) struct Lines {
     pub front: u64,
     /// Those of the front end that the core's cache has lost, too.
     pub stalled: u64,
+    /// Pages whose translations are missing, of which these have their line of the page tables beyond the core's cache, and these
+    /// in memory.
+    pub walks: u64,
+    pub far_walks: u64,
+    pub farther_walks: u64,
 }
 
 /// The caches of one CPU.
@@ -136,6 +143,7 @@ struct At<'a> {
     core: &'a mut Cache,
     llc: &'a mut Cache,
     front: &'a mut Cache,
+    tlb: &'a mut Cache,
 }
 
 /// What one of [`Lines`] costs: from the last-level cache, from memory besides, in the front end, and stalled besides.
@@ -145,21 +153,29 @@ struct Prices {
     beyond: u64,
     front: u64,
     stall: u64,
+    /// Of a walk, which is waited for: in the core's cache, to the last-level cache, and from memory besides.
+    walk: [u64; 3],
 }
 
 impl Prices {
     fn new(spec: &MachineSpec, caches: &CachesSpec, price: impl Fn(f64) -> u64) -> Self {
         let overlap = spec.costs.line_overlap;
+        let walk = [caches.tlb_walk_ns, caches.llc_ns, caches.beyond()];
         Self {
             llc: price(caches.llc_ns / overlap),
             beyond: price(caches.beyond() / overlap),
             front: price(caches.front_end_ns),
             stall: price(caches.front_end_stall_ns),
+            // without a TLB not even a first call walks
+            walk: if caches.tlb_bytes > 0.0 { walk.map(price) } else { [0; 3] },
         }
     }
 
     fn of(self, lines: Lines) -> u64 {
-        lines.core * self.llc + lines.llc * self.beyond + lines.front * self.front + lines.stalled * self.stall
+        let lost = lines.core * self.llc + lines.llc * self.beyond;
+        let [walk, far, farther] = self.walk;
+        let walked = lines.walks * walk + lines.far_walks * far + lines.farther_walks * farther;
+        lost + lines.front * self.front + lines.stalled * self.stall + walked
     }
 }
 
@@ -169,6 +185,7 @@ pub struct Warmth {
     /// By the first CPU of a core.
     pub(in crate::machine) cores: Vec<Cache>,
     fronts: Vec<Cache>,
+    tlbs: Vec<Cache>,
     /// By the first CPU under a last-level cache.
     pub(super) llcs: Vec<Cache>,
     pub(in crate::machine) blocks: Blocks,
@@ -189,11 +206,12 @@ impl Warmth {
     pub fn new(spec: &MachineSpec) -> Option<Self> {
         let caches = spec.caches.as_ref().filter(|caches| caches.code_lines > 0.0)?;
         let scaled = |each: f64| (caches.code_lines * each / ROOT_OF_US * 65536.0).round() as u64;
-        // a machine that says nothing of its front end has one that forgets nothing
-        let front = if caches.front_end_bytes > 0.0 { caches.front_end_bytes as u64 } else { u64::MAX / 2 };
+        // a machine that says nothing of its front end or its TLB has one that forgets nothing
+        let sized = |bytes: f64| Cache::new(if bytes > 0.0 { bytes as u64 } else { u64::MAX / 2 });
         Some(Self {
             cores: vec![Cache::new(caches.core_bytes as u64); spec.cpus as usize],
-            fronts: vec![Cache::new(front); spec.cpus as usize],
+            fronts: vec![sized(caches.front_end_bytes); spec.cpus as usize],
+            tlbs: vec![sized(caches.tlb_bytes); spec.cpus as usize],
             llcs: vec![Cache::new(caches.llc_bytes as u64); spec.cpus as usize],
             blocks: Blocks::new(spec, caches),
             counted: Counted::new(&caches.bodies),
@@ -207,7 +225,12 @@ impl Warmth {
 
     fn at(&mut self, topology: &Topology, cpu: CpuId) -> At<'_> {
         let (core, llc) = (topology.core(cpu).start as usize, topology.llc(cpu).start as usize);
-        At { core: &mut self.cores[core], llc: &mut self.llcs[llc], front: &mut self.fronts[core] }
+        At {
+            core: &mut self.cores[core],
+            llc: &mut self.llcs[llc],
+            front: &mut self.fronts[core],
+            tlb: &mut self.tlbs[core],
+        }
     }
 
     /// A call begins on `cpu`, at a site of all that were met.
@@ -216,6 +239,7 @@ impl Warmth {
         let counted =
             self.counted.took(kind).map(|last| Fetching::new(kind, self.fetch_bodies(topology, cpu, kind), last));
         let at = self.at(topology, cpu);
+        at.tlb.enter(kind);
         Missing {
             core: at.core.enter(kind) as u32,
             llc: at.llc.enter(kind) as u32,
@@ -227,14 +251,15 @@ impl Warmth {
     /// What it costs a call of a kind to bring in the bodies that it misses.
     fn fetch_bodies(&mut self, topology: &Topology, cpu: CpuId, kind: usize) -> Time {
         let (core, llc) = (topology.core(cpu).start as usize, topology.llc(cpu).start as usize);
-        let (own, front) = (&self.cores[core], &self.fronts[core]);
-        if own.gone_of(kind) == 0 && front.gone_of(kind) == 0 {
+        let (own, front, tlb) = (&self.cores[core], &self.fronts[core], &self.tlbs[core]);
+        if [own, front, tlb].iter().all(|cache| cache.gone_of(kind) == 0) {
             return 0;
         }
-        let lines = self.counted.missing(kind, own, &self.llcs[llc], front);
+        let lines = self.counted.missing(kind, own, &self.llcs[llc], front, tlb);
         self.cores[core].used += lines.core * LINE_BYTES as u64;
         self.llcs[llc].used += lines.llc * LINE_BYTES as u64;
         self.fronts[core].used += lines.front * LINE_BYTES as u64;
+        self.tlbs[core].used += lines.walks * PAGE_BYTES;
         self.line.of(lines)
     }
 
@@ -249,7 +274,7 @@ impl Warmth {
     fn fetch(&mut self, topology: &Topology, cpu: CpuId, missing: &mut Missing, own: Time) -> Time {
         let time = (own as f64 / self.speed) as Time;
         let (prices, bytes) = (self.root, self.bytes);
-        let At { core, llc, front } = self.at(topology, cpu);
+        let At { core, llc, front, .. } = self.at(topology, cpu);
         if missing.counted.is_some() || missing.core | missing.front == 0 {
             [core, llc, front].into_iter().for_each(|cache| cache.note_time(time));
             return missing.counted.as_mut().map_or(0, |call| call.pay(own));
@@ -260,7 +285,8 @@ impl Warmth {
         core.bring(share(lines, bytes));
         llc.bring(share(beyond, bytes));
         front.bring(share(unknown, bytes));
-        prices.of(Lines { core: lines, llc: beyond, front: unknown, stalled: unknown.min(lines) }) >> 16
+        prices.of(Lines { core: lines, llc: beyond, front: unknown, stalled: unknown.min(lines), ..Lines::default() })
+            >> 16
     }
 
     /// The same of `lines` of data, which are as warm as the code and written in order: memory is slower than that, caches are not.
@@ -315,9 +341,8 @@ impl State {
         let Some(warmth) = &mut self.warmth else { return };
         let task = &mut self.tasks[id as usize];
         warmth.leave(task.missing.take());
-        let At { core, llc, .. } = warmth.at(&self.topology, task.cpu);
-        core.used += bytes;
-        llc.used += bytes;
+        let At { core, llc, tlb, .. } = warmth.at(&self.topology, task.cpu);
+        [core, llc, tlb].into_iter().for_each(|cache| cache.used += bytes);
     }
 
     /// Task `id` runs so much code of its own in user mode.
