@@ -272,15 +272,15 @@ def test_only_writes_can_be_o_sync(scenario: MakeSpec) -> None:
         scenario("xfs", mix({"op": "read", "sync": True}))
 
 
-@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+@pytest.mark.parametrize("filesystem", ["ext4", "btrfs", "tmpfs"])
 def test_a_truncation_drops_the_pages_that_were_written(scenario: MakeSpec, filesystem: str) -> None:
-    """`truncate_inode_pages_range`: 64 pages take longer than one."""
+    """`truncate_inode_pages_range`: 64 pages take longer than one. On XFS they are one folio."""
     few, many = (
         simulate_whole(
             scenario(
                 filesystem,
                 mix(
-                    {"op": "append", "bytes": pages * 4096, "on": "first"},
+                    {"op": "append", "size": f"{4 * pages} KiB", "on": "first"},
                     {"op": "truncate", "on": "first"},
                     order="in-turn",
                     files=1,

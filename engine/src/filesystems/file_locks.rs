@@ -20,7 +20,7 @@ use super::by_slot::BySlot;
 use crate::kernel::vfs::{LockWakes, PosixLocks as Guard};
 use crate::kernel::Rules;
 use crate::waist::{Access, Account, ClassId, LineId, LockId, Machine, Side, TaskId, Time};
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -53,6 +53,8 @@ struct Context {
     flc_lock: LockId,
     /// Whose locks are there, in the order of the list.
     held: RefCell<Vec<(u32, Placed)>>,
+    /// Who has the whole file, in whose way ranges are not.
+    whole: Cell<Option<TaskId>>,
     /// Who waits for what is held, and behind each who was woken and has not asked again.
     waiting: RefCell<Waiting>,
     behind: RefCell<Vec<(TaskId, Waiting)>>,
@@ -66,7 +68,7 @@ impl Context {
 
     /// Whether somebody else has what is asked for.
     fn conflicts(&self, request: Request) -> bool {
-        request.whole && request.set && self.held.borrow().iter().any(|&(by, _)| by != request.owner)
+        request.whole && request.set && self.whole.get().is_some_and(|owner| owner != request.owner)
     }
 
     fn waits(&self, task: TaskId) -> bool {
@@ -145,6 +147,9 @@ impl FileLocks {
             self.insert_block(m, context).await;
         } else {
             self.change(m, context, request);
+            if request.whole {
+                context.whole.set(request.set.then_some(request.owner));
+            }
             self.move_blocks(m, context).await;
         }
         m.run(Account::System, time).await;
@@ -231,6 +236,7 @@ impl FileLocks {
         let new = || Context {
             flc_lock: flc_lock(),
             held: RefCell::default(),
+            whole: Cell::default(),
             waiting: RefCell::default(),
             behind: RefCell::default(),
         };
