@@ -90,3 +90,31 @@ def test_processes_that_lock_one_file_look_at_the_ranges_of_the_others(tmp_path:
 def test_both_machines_agree_on_locks_of_one_file(tmp_path: Path, threads: bool, kernel: str) -> None:
     run = pair(tmp_path, 4, threads=threads, shared=True, kernel=kernel)
     assert assert_same(run | {"warmup_ns": 0, "duration_ns": 2e5}) > 100
+
+
+def whole(path: Path, tasks: int, wakes: str, **changes: Any) -> Spec:  # noqa: ANN401
+    """Processes that lock all of one file and unlock it."""
+    rules = {"vfs.lock_wakes": wakes}
+    made = spec(path, "lock_file", tasks, file_set="shared", files=1, kernel="linux-4.18", rules=rules)
+    return made | changes
+
+
+def test_an_unlock_wakes_all_who_wait_or_one(tmp_path: Path) -> None:
+    """All but one of whom sleep again, who take `blocked_lock_lock` each time."""
+    everyone, one = (simulate(whole(tmp_path, 20, wakes)) for wakes in ("all", "one"))
+    assert everyone.context_switches / everyone.operations > 3 * one.context_switches / one.operations
+    assert rate(everyone) < rate(one)
+
+
+@pytest.mark.parametrize("wakes", ["all", "one"])
+def test_who_locks_a_file_keeps_others_from_it_and_loses_nobody(tmp_path: Path, wakes: str) -> None:
+    """One after the other, so that many are no faster than one; and each comes to it."""
+    alone, many = (simulate(whole(tmp_path, tasks, wakes)) for tasks in (1, 12))
+    assert rate(many) < rate(alone)
+    assert many.latency["lock_file"].max_ns < 2e6
+    assert all(law.ok for law in many.laws)
+
+
+@pytest.mark.parametrize("wakes", ["all", "one"])
+def test_both_machines_agree_on_who_waits_for_a_file(tmp_path: Path, wakes: str) -> None:
+    assert_same(whole(tmp_path, 6, wakes, warmup_ns=0, duration_ns=1e5))

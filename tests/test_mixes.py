@@ -270,3 +270,25 @@ def test_a_write_with_o_sync_is_a_write_and_an_fsync(scenario: MakeSpec, filesys
 def test_only_writes_can_be_o_sync(scenario: MakeSpec) -> None:
     with pytest.raises(ScenarioError, match="sync is for append and overwrite, not for read"):
         scenario("xfs", mix({"op": "read", "sync": True}))
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "btrfs", "tmpfs"])
+def test_a_truncation_drops_the_pages_that_were_written(scenario: MakeSpec, filesystem: str) -> None:
+    """`truncate_inode_pages_range`: 64 pages take longer than one. On XFS they are one folio."""
+    few, many = (
+        simulate_whole(
+            scenario(
+                filesystem,
+                mix(
+                    {"op": "append", "size": f"{4 * pages} KiB", "on": "first"},
+                    {"op": "truncate", "on": "first"},
+                    order="in-turn",
+                    files=1,
+                ),
+            )
+        )
+        .latency["truncate"]
+        .p50_ns
+        for pages in (1, 64)
+    )
+    assert many > few + 63 * 200

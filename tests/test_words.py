@@ -169,3 +169,23 @@ def test_the_combining_lock_lets_one_in_serves_all_and_spares_the_lines() -> Non
     queue, one_for_all = done(3), done(7)
     assert min(min(queue), min(one_for_all)) > 0
     assert sum(one_for_all) > 1.5 * sum(queue)
+
+
+def adds(task: Task) -> Generator[Step, int, None]:
+    while True:
+        yield task.fetch_add(task.shared, 1)
+        yield task.end("addition")
+
+
+def exchanges(task: Task) -> Generator[Step, int, None]:
+    while True:
+        old = yield task.load(task.shared)
+        while (found := (yield task.compare_exchange(task.shared, old, old + 1))) != old:
+            old = found
+        yield task.end("addition")
+
+
+def test_an_exchange_that_failed_is_tried_again_before_the_line_is_gone() -> None:
+    """So the second attempt succeeds: a load and an exchange are two transfers, and not one for each other task."""
+    added, exchanged = (answers(python(8), worker).operations for worker in (adds, exchanges))
+    assert 0.4 * added < exchanged < added

@@ -19,7 +19,7 @@ pub fn vocabulary() -> Value {
         "roles": roles,
         "rules": Rules::table(),
         "constants": KernelConstants::NAMES,
-        "operations": ACTS.map(|(name, _)| name),
+        "operations": ACTS.map(|(name, _)| name).as_slice(),
         "costs": costs(),
         "params": parameters(),
     })

@@ -373,6 +373,7 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         params |= {"order": use.order, "file_set": use.file_set, "files": use.files}
         params |= {"threads": float(use.threads), "descriptors": float(use.descriptors)}
         params |= {"watched": float(use.watched), "unlinked": float(use.unlinked)}
+        params |= {"shared_open": 1.0} if use.shared_open else {}
         params |= {} if use.names is None else {"names": use.names}
         params |= _chosen(use.random_distribution)
         params |= {"file_bytes": use.file_size or 0, "operations": [_operation(o) for o in use.operations]}

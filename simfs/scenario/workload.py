@@ -243,6 +243,11 @@ class Mix(Naming, Serving):
         default=False,
         description="The files of the set were unlinked and are still open: on ext4 they stay on the list of orphans.",
     )
+    shared_open: StrictBool = Field(
+        default=False,
+        description="The tasks use one open file of each file of the set, which is shared: threads by its descriptor,"
+        " processes as forked after it was opened.",
+    )
     random_distribution: RandomDistribution = Field(
         default="random",
         description="Of which any is taken: 'zipf:1.2' takes the first ones the most often, by Zipf's law.",

@@ -7,8 +7,9 @@ use super::costs::Costs;
 use super::data_pages::DataPages;
 use super::dcache::Dcache;
 use super::dentry::Dentries;
-use super::file_locks::FileLocks;
+use super::file_locks::{FileLocks, Request};
 use super::folios::Folios;
+use super::open_file::OpenFiles;
 use super::parents::Children;
 use super::rename_lock::RenameLock;
 use super::{DirId, File};
@@ -97,6 +98,8 @@ pub struct Calls {
     folios: Folios,
     /// Pages of data in the caches.
     pub pages: DataPages,
+    /// Open files that tasks share.
+    pub open_files: OpenFiles,
     /// Locks of ranges of files.
     locks: FileLocks,
     /// The lists of pages; by file, its folios that are new since it was laid out.
@@ -116,7 +119,7 @@ impl Calls {
         let (costs, folios) = (CallCosts::new(costs)?, Folios::new(kind, costs)?);
         let (counts, written) = (RefCell::default(), BySlot::default());
         let (writers, pages) = (BySlot::default(), DataPages::default());
-        let locks = FileLocks::new(m, &rules, costs.posix_lock);
+        let (open_files, locks) = (OpenFiles::new(&rules), FileLocks::new(m, &rules, costs.posix_lock));
         Ok(Self {
             costs,
             fstat,
@@ -134,6 +137,7 @@ impl Calls {
             counts,
             folios,
             pages,
+            open_files,
             locks,
             lru,
             written,
@@ -270,11 +274,12 @@ impl Calls {
         m.run(Account::System, time).await;
     }
 
-    /// `fcntl(F_SETLK)` by a task of the process `owner`. Of what it takes, `apart` is done elsewhere.
-    pub async fn lock_range<M: Machine>(&self, m: &M, file: &File, owner: TaskId, set: bool, apart: Time) {
+    /// `fcntl(F_SETLK)`, or `F_SETLKW`. Of what it takes, `apart` is done elsewhere.
+    pub async fn lock_range<M: Machine>(&self, m: &M, file: &File, request: Request, apart: Time) {
+        let set = request.set;
         let (site, time) = if set { ("lock", self.costs.lock_range) } else { ("unlock", self.costs.unlock_range) };
         m.at(site);
-        self.locks.posix_lock_inode(m, file.inode, owner, set, time.saturating_sub(apart)).await;
+        self.locks.set_lock(m, file.inode, request, time.saturating_sub(apart)).await;
     }
 
     /// `stat` of a name that exists and is cached.

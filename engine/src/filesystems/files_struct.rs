@@ -69,6 +69,11 @@ impl TableWork {
         }
     }
 
+    /// What a `dup` and its `close` take for the table and the reference.
+    pub fn dup(&self) -> Time {
+        self.traced() + self.fdget
+    }
+
     /// What an open and its close take for the table, which their traced times have in them.
     pub fn traced(&self) -> Time {
         self.alloc + self.install + self.close

@@ -23,6 +23,7 @@ pub mod listed;
 pub mod lockref;
 mod mapping;
 mod namei;
+mod open_file;
 mod paged;
 mod parents;
 mod read_write;
@@ -256,8 +257,12 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn readdir(&self, m: &M, dir: DirId) -> impl Future<Output = ()>;
     /// The next step of a walk through a directory whose inodes are not in memory: reads a name and `stat`s the `nth` file.
     fn walk(&self, m: &M, dir: DirId, nth: u32) -> impl Future<Output = ()>;
+    /// `dup` and the `close` of what it gives.
+    fn dup(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `fcntl(F_SETLK)` of a range of an open file: a lock, or its unlock.
     fn lock_range(&self, m: &M, file: &File, set: bool) -> impl Future<Output = ()>;
+    /// `fcntl(F_SETLKW)` of a whole open file, and its unlock.
+    fn lock_file(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// A call that needs nothing of the filesystem.
     fn plain(&self, m: &M, call: PlainCall) -> impl Future<Output = ()>;
 }

@@ -1,6 +1,7 @@
 //! The system calls of every filesystem: those on names, on open files, and those that need little of the filesystem. Each is entered
 //! into a ledger, and can be kept from beginning.
 
+use super::file_locks::Request;
 use super::files_struct::Position;
 use super::ledger::Ledger;
 use super::namei;
@@ -8,7 +9,7 @@ use super::read_write::{self, FileOperations};
 use super::times::Timed;
 use super::vfs::{SuperBlock, SuperOperations};
 use super::{Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, Mounted, NoSpace, PlainCall, Renaming};
-use crate::waist::{Machine, Witness};
+use crate::waist::{Account, Machine, Witness};
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::{pin, Pin};
@@ -49,22 +50,44 @@ impl<F> Recorded<F> {
         }
     }
 
-    /// An operation on an open file. Where the table has several users, the call takes a reference of the file (`fdget`), and locks its
-    /// position to move it (`fdget_pos`). Each thread has files of its own, so that neither is another's.
+    /// An operation on an open file, or a directory. Where the table has several users, the call takes a reference of the file (`fdget`),
+    /// which they share or not, and locks its position to move it (`fdget_pos`), which nobody else uses.
     async fn by_descriptor<M: Machine, T>(
         &self,
         m: &M,
-        position: Position,
+        (file, position): (Option<u32>, Position),
         call: Pin<&mut impl Future<Output = T>>,
     ) -> T
     where
         F: Mounted,
     {
+        let sb = self.fs.super_block();
+        let Some(group) = sb.thread_groups.get(m.task()) else { return self.operation(m, call).await };
+        if let Some(file) = file {
+            sb.calls.open_files.get(m, file).await;
+        }
         let answer = self.operation(m, call).await;
-        if let Some(group) = self.fs.super_block().thread_groups.get(m.task()) {
-            group.files.fdget(m, position).await;
+        group.files.fdget(m, position).await;
+        if let Some(file) = file {
+            sb.calls.open_files.put(m, file).await;
         }
         answer
+    }
+
+    /// `fcntl_setlk` of a range that nobody else asks for, or of the whole file.
+    async fn set_lock<M: Machine>(&self, m: &M, file: &File, set: bool, whole: bool)
+    where
+        F: Mounted,
+    {
+        let sb = self.fs.super_block();
+        let group = sb.thread_groups.get(m.task());
+        let owner = group.as_ref().map_or(m.task(), |group| group.leader);
+        let looking = group.filter(|_| set);
+        let apart = looking.as_ref().map_or(0, |group| group.files.looks_up());
+        sb.calls.lock_range(m, file, Request { owner, set, whole }, apart).await;
+        if let Some(group) = &looking {
+            group.files.look_up_locked(m).await;
+        }
     }
 
     /// An operation, unless none may begin any more. It stays where its caller has it: a future that is handed on is copied, and an
@@ -146,15 +169,22 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
-        self.by_descriptor(m, Position::Moved, pin!(read_write::append(&*self.fs, m, file, bytes))).await;
+        let inode = file.inode;
+        self.by_descriptor(m, (Some(inode), Position::Moved), pin!(read_write::append(&*self.fs, m, file, bytes)))
+            .await;
     }
 
     async fn overwrite(&self, m: &M, file: &File, place: (u64, u32)) {
-        self.by_descriptor(m, Position::Kept, pin!(read_write::overwrite(&*self.fs, m, file, place))).await;
+        self.by_descriptor(
+            m,
+            (Some(file.inode), Position::Kept),
+            pin!(read_write::overwrite(&*self.fs, m, file, place)),
+        )
+        .await;
     }
 
     async fn read(&self, m: &M, file: &File, place: (u64, u32)) {
-        self.by_descriptor(m, Position::Kept, pin!(self.fs.read(m, file, place))).await;
+        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(self.fs.read(m, file, place))).await;
     }
 
     async fn close(&self, m: &M, file: &File) {
@@ -162,11 +192,11 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn fsync(&self, m: &M, file: &File) {
-        self.by_descriptor(m, Position::Kept, pin!(self.fs.fsync(m, file))).await;
+        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(self.fs.fsync(m, file))).await;
     }
 
     async fn write_sync(&self, m: &M, file: &File, place: (u64, u32)) {
-        self.by_descriptor(m, Position::Kept, pin!(self.fs.fsync_range(m, file, place))).await;
+        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(self.fs.fsync_range(m, file, place))).await;
     }
 
     async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
@@ -182,27 +212,40 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn read_at(&self, m: &M, file: &File, io: Io) {
-        self.by_descriptor(m, Position::Kept, pin!(self.fs.read_at(m, file, io))).await;
+        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(self.fs.read_at(m, file, io))).await;
     }
 
     async fn write_at(&self, m: &M, file: &File, io: Io) {
-        self.by_descriptor(m, Position::Kept, pin!(read_write::write_at(&*self.fs, m, file, io))).await;
+        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(read_write::write_at(&*self.fs, m, file, io)))
+            .await;
     }
 
     async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
-        self.by_descriptor(m, Position::Kept, pin!(read_write::fallocate(&*self.fs, m, file, bytes))).await
+        self.by_descriptor(
+            m,
+            (Some(file.inode), Position::Kept),
+            pin!(read_write::fallocate(&*self.fs, m, file, bytes)),
+        )
+        .await
     }
 
     async fn reflink(&self, m: &M, from: &File, to: &File) {
-        self.by_descriptor(m, Position::Kept, pin!(read_write::reflink(&*self.fs, m, from, to))).await;
+        self.by_descriptor(m, (Some(from.inode), Position::Kept), pin!(read_write::reflink(&*self.fs, m, from, to)))
+            .await;
     }
 
     async fn truncate(&self, m: &M, file: &File) {
-        self.by_descriptor(m, Position::Kept, pin!(read_write::truncate(&*self.fs, m, file, None))).await;
+        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(read_write::truncate(&*self.fs, m, file, None)))
+            .await;
     }
 
     async fn shorten(&self, m: &M, file: &File, bytes: u32) {
-        self.by_descriptor(m, Position::Kept, pin!(read_write::truncate(&*self.fs, m, file, Some(bytes)))).await;
+        self.by_descriptor(
+            m,
+            (Some(file.inode), Position::Kept),
+            pin!(read_write::truncate(&*self.fs, m, file, Some(bytes))),
+        )
+        .await;
     }
 
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
@@ -236,7 +279,8 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
 
     async fn fstat(&self, m: &M, file: &File) {
         self.fs.super_block().times.asked(Timed::File(file.inode));
-        self.by_descriptor(m, Position::Kept, pin!(self.fs.super_block().calls.fstat(m, file))).await;
+        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(self.fs.super_block().calls.fstat(m, file)))
+            .await;
     }
 
     async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
@@ -248,11 +292,11 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn fiemap(&self, m: &M, file: &File) {
-        self.by_descriptor(m, Position::Kept, pin!(read_write::fiemap(&*self.fs, m, file))).await;
+        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(read_write::fiemap(&*self.fs, m, file))).await;
     }
 
     async fn readdir(&self, m: &M, dir: DirId) {
-        self.by_descriptor(m, Position::Moved, pin!(read_write::readdir(&*self.fs, m, dir))).await;
+        self.by_descriptor(m, (None, Position::Moved), pin!(read_write::readdir(&*self.fs, m, dir))).await;
     }
 
     async fn walk(&self, m: &M, dir: DirId, nth: u32) {
@@ -260,18 +304,36 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn lock_range(&self, m: &M, file: &File, set: bool) {
-        let sb = self.fs.super_block();
-        let group = sb.thread_groups.get(m.task());
-        let owner = group.as_ref().map_or(m.task(), |group| group.leader);
-        let looking = group.filter(|_| set);
+        let locking = self.set_lock(m, file, set, false);
+        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(locking)).await;
+    }
+
+    async fn lock_file(&self, m: &M, file: &File) {
         let locking = async {
-            let apart = looking.as_ref().map_or(0, |group| group.files.looks_up());
-            sb.calls.lock_range(m, file, owner, set, apart).await;
-            if let Some(group) = &looking {
-                group.files.look_up_locked(m).await;
-            }
+            self.set_lock(m, file, true, true).await;
+            self.set_lock(m, file, false, true).await;
         };
-        self.by_descriptor(m, Position::Kept, pin!(locking)).await;
+        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(locking)).await;
+    }
+
+    async fn dup(&self, m: &M, file: &File) {
+        let (sb, inode) = (self.fs.super_block(), file.inode);
+        let open_files = &sb.calls.open_files;
+        let duplicating = async {
+            m.at("dup");
+            open_files.get(m, inode).await;
+            match sb.thread_groups.get(m.task()) {
+                Some(group) => {
+                    let fd = group.files.get_unused_fd(m).await;
+                    group.files.install(m, fd).await;
+                    group.files.close_fd(m).await;
+                }
+                None => m.run(Account::System, open_files.dup(m.task())).await,
+            }
+            open_files.close(m, inode).await;
+            open_files.put(m, inode).await;
+        };
+        self.operation(m, pin!(duplicating)).await;
     }
 
     async fn plain(&self, m: &M, call: PlainCall) {

@@ -151,6 +151,12 @@ rules! {
     "vfs.fd_check" => fd_check: bool = true;
     /// Whose locked ranges one lock guards (`posix_lock_inode`).
     "vfs.posix_locks" => posix_locks: vfs::PosixLocks = vfs::PosixLocks::PerFile;
+    /// How a reference of an open file is taken (`__fget_files`).
+    "vfs.file_ref" => file_ref: vfs::FileRef = vfs::FileRef::Exchanged;
+    /// What is in the cache line of that count (`struct file`).
+    "vfs.file_line" => file_line: vfs::FileLine = vfs::FileLine::Apart;
+    /// Whom an unlock of a range wakes of those who wait for it (`locks_wake_up_blocks`).
+    "vfs.lock_wakes" => lock_wakes: vfs::LockWakes = vfs::LockWakes::One;
     /// Who has locked a range, or unlocked it, looks under the lock of all files whether anybody waits (`locks_delete_block`).
     "vfs.asks_blocked" => asks_blocked: bool = false;
     /// How a free descriptor is looked for (`find_next_fd`).

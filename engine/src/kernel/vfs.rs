@@ -149,6 +149,36 @@ choice! {
 }
 
 choice! {
+    /// How a reference of an open file is taken (`__fget_files`).
+    pub enum FileRef {
+        /// By compare-and-exchange, tried until it succeeds (`atomic_long_inc_not_zero`, before 6.13).
+        Exchanged = "exchanged",
+        /// By an addition (`file_ref_get`, since 6.13).
+        Added = "added",
+    }
+}
+
+choice! {
+    /// What is in the cache line of that count.
+    pub enum FileLine {
+        /// `f_op` and `f_inode` (before 6.5; 6.13 and 6.14).
+        WithOperations = "with-operations",
+        /// Nothing that calls read once they have the reference.
+        Apart = "apart",
+    }
+}
+
+choice! {
+    /// Whom an unlock of a range wakes of those who wait for it (`locks_wake_up_blocks`).
+    pub enum LockWakes {
+        /// All (before 5.0).
+        All = "all",
+        /// One: each waits behind another that wants the same (since 5.0).
+        One = "one",
+    }
+}
+
+choice! {
     /// How `fstat` of the C library finds its file.
     pub enum FstatCall {
         /// By its descriptor: the call of glibc before 2.33, or the short cut of Linux 6.6 for the new one.

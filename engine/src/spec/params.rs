@@ -138,6 +138,7 @@ const MIX: Table = &[&[
     ("descriptors", Number(3.0)),
     ("watched", Number(0.0)),
     ("unlinked", Number(0.0)),
+    ("shared_open", Number(0.0)),
     ACT_NAMES,
     ("names", Optional),
     ("random_distribution", RANDOM_DISTRIBUTION),

@@ -274,11 +274,13 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         match act {
             Act::Stat => fs.stat(m, file).await,
             Act::Fstat => fs.fstat(m, file).await,
+            Act::Dup => fs.dup(m, file).await,
             Act::Utimes => fs.set_attribute(m, file, Attribute::Times).await,
             Act::Chmod => fs.set_attribute(m, file, Attribute::Mode).await,
             Act::Chown => fs.set_attribute(m, file, Attribute::Owner).await,
             Act::Fiemap => fs.fiemap(m, file).await,
             Act::Lock | Act::Unlock => fs.lock_range(m, file, act == Act::Lock).await,
+            Act::LockFile => fs.lock_file(m, file).await,
             _ => unreachable!("needs no file"),
         }
     }

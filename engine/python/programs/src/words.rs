@@ -1,12 +1,13 @@
 //! Words that programs written in Python share, on cache lines, and the futex of each.
 //!
-//! An access takes effect when the line is there and what the task owes is paid. `futex_wait` and `futex_wake` follow
+//! An access takes effect when the line is there and what the task owes is paid. A compare-and-exchange that has failed has fetched
+//! the line; if its task tries again at once, with what it found, that comes before anybody takes the line away. `futex_wait` and `futex_wake` follow
 //! `kernel/futex/waitwake.c` 6.12: the value is looked at under the lock of the hash bucket; who is woken is taken from the
 //! queue under it, in the order of coming, and woken after. Each word has a bucket of its own.
 
 use super::steps::Word;
 use simfs_engine::waist::Machine;
-use simfs_engine::waist::{Access, Account, LineId, LockId, Side, TaskId};
+use simfs_engine::waist::{Access, Account, LineId, LockId, Side, TaskId, Time};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
@@ -18,6 +19,8 @@ struct Shared {
     line: LineId,
     bucket: LockId,
     value: i64,
+    /// Whose compare-and-exchange failed last, and when.
+    failed: Option<(TaskId, Time)>,
     waiters: VecDeque<TaskId>,
 }
 
@@ -40,7 +43,7 @@ impl Words {
     /// Makes a word with this value, on this line.
     pub fn add(&self, value: i64, line: LineId, bucket: LockId) -> Word {
         let mut words = self.0.borrow_mut();
-        words.push(Shared { line, bucket, value, waiters: VecDeque::new() });
+        words.push(Shared { line, bucket, value, failed: None, waiters: VecDeque::new() });
         Word { number: words.len() - 1, line }
     }
 
@@ -53,9 +56,21 @@ impl Words {
             Operation::Store(_) => Access::Store,
             _ => Access::Atomic,
         };
-        let line = self.0.borrow()[word].line;
-        arrives(m, line, access).await;
-        self.change(word, operation)
+        if !self.tries_again(m, word, operation) {
+            let line = self.0.borrow()[word].line;
+            arrives(m, line, access).await;
+        }
+        let before = self.change(word, operation);
+        let fails = matches!(operation, Operation::CompareExchange(expected, _) if before != expected);
+        self.0.borrow_mut()[word].failed = fails.then(|| (m.task(), m.now()));
+        before
+    }
+
+    /// An attempt that has just failed is made again with the value that it found.
+    fn tries_again<M: Machine>(&self, m: &M, word: usize, operation: Operation) -> bool {
+        let shared = &self.0.borrow()[word];
+        matches!(operation, Operation::CompareExchange(expected, _) if expected == shared.value)
+            && shared.failed == Some((m.task(), m.now()))
     }
 
     fn change(&self, word: usize, operation: Operation) -> i64 {

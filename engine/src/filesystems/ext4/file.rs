@@ -97,7 +97,7 @@ impl<M: Machine> FileOperations<M> for Ext4 {
     }
 
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {
-        self.truncate_file(m, file.inode, less).await;
+        self.truncate_file(m, file, less).await;
     }
 
     async fn setattr(&self, m: &M, file: &File, attribute: Attribute, time: Time) {

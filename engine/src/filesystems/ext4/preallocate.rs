@@ -4,7 +4,7 @@ use super::journal::{credits, Block};
 use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::{NoSpace, BLOCK};
+use crate::filesystems::{File, NoSpace, BLOCK};
 use crate::kernel::Rules;
 use crate::waist::Account;
 use crate::waist::Machine;
@@ -73,8 +73,8 @@ impl Ext4 {
 
     /// `ftruncate` to nothing, or to so many bytes less: `ext4_setattr` puts the inode onto the list of orphans, `ext4_truncate` frees
     /// its blocks and takes it off. Then the new times take a handle of their own.
-    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, slot: u32, less: Option<u32>) {
-        let c = &self.preallocate.0;
+    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File, less: Option<u32>) {
+        let (c, slot) = (&self.preallocate.0, file.inode);
         let listed = self.files.borrow().slots[slot as usize].ordered;
         self.journal.begin_ordered_truncate(m, listed).await;
         let handle = self.journal.start(m, credits::INODE).await;
@@ -85,6 +85,9 @@ impl Ext4 {
         self.stop_after(m, handle, slot, orphan.as_slice(), c.handle).await;
         let blocks = self.drop_data(slot, less);
         self.storage.writeback.truncated(m, slot, self.fsync.dirty.pages(slot)).await;
+        if less.is_none() {
+            self.sb.calls.evict_pages(m, file).await; // the steps have the first one
+        }
         let handle = self.journal.start(m, credits::EVICT).await;
         if less.is_some_and(|bytes| bytes % BLOCK > 0) {
             let filed = self.journal.file_inode(m, listed, self.preallocate.1.ordered_range).await; // ext4_block_truncate_page

@@ -7,7 +7,7 @@ use crate::filesystems::system_calls::{Operations, Recorded};
 use crate::filesystems::thread_group::ThreadGroup;
 use crate::filesystems::{Audit, DirId, Filesystem, ROOT};
 use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
-use crate::waist::{Host, Machine, Placement, SpawnKind, TaskId};
+use crate::waist::{Host, Machine, Placement, SpawnKind, TaskId, Time};
 use crate::workloads::acts::{Actor, Full, Pool};
 use crate::workloads::arrivals::{Arrivals, Requests};
 use crate::workloads::binding::{at_nice, placements};
@@ -71,6 +71,8 @@ struct Crew {
     watched: bool,
     /// Its files have lost their names.
     unlinked: bool,
+    /// Its tasks use one open file of each; how long a `dup` of it takes.
+    shared_open: Option<Time>,
 }
 
 impl Crew {
@@ -92,6 +94,8 @@ impl Crew {
                 .then(|| (TableWork::new(spec, w.number("descriptors") as u32), spec.kernel.rules.file_callback)),
             watched: w.kind == WorkloadKind::Mix && w.number("watched") > 0.0,
             unlinked: w.kind == WorkloadKind::Mix && w.number("unlinked") > 0.0,
+            shared_open: (w.kind == WorkloadKind::Mix && w.number("shared_open") > 0.0)
+                .then(|| TableWork::new(spec, 0).dup()),
         })
     }
 
@@ -112,6 +116,9 @@ impl Crew {
             }
             if self.unlinked {
                 fs.super_block().calls.lose_names(task);
+            }
+            if let Some(dup) = self.shared_open {
+                fs.super_block().calls.open_files.share(task, dup);
             }
             if let Some(group) = &group {
                 fs.super_block().thread_groups.put(task, group.clone());

@@ -65,10 +65,14 @@ pub enum Act {
     Lock,
     /// The unlock of it.
     Unlock,
+    /// `fcntl(F_SETLKW)` of the whole file, and its unlock.
+    LockFile,
+    /// `dup`, and the `close` of what it gives.
+    Dup,
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 31] = [
+pub const ACTS: [(&str, Act); 33] = [
     ("create", Act::Create),
     ("open", Act::Open),
     ("open_rdwr", Act::OpenRdwr),
@@ -100,6 +104,8 @@ pub const ACTS: [(&str, Act); 31] = [
     ("walk", Act::Walk),
     ("lock", Act::Lock),
     ("unlock", Act::Unlock),
+    ("lock_file", Act::LockFile),
+    ("dup", Act::Dup),
 ];
 
 impl Act {

@@ -1,0 +1,85 @@
+//! What several tasks meet in one open file (`struct file`): threads that use its descriptor, processes that were forked after it was
+//! opened. Who shares the table of open files takes a reference for each call by a descriptor and gives it back (`fdget`, `fput`); a
+//! `dup` takes one that its `close` gives back, in processes too.
+//!
+//! Offsets on x86-64: `f_count` (56) is in the line of `f_op` (40) and `f_inode` (32), which calls read once they have the reference,
+//! until 6.4; from 6.5 to 6.12 these are in another line; `f_ref` of 6.13 and 6.14 is beside them, and since 6.15 apart.
+//!
+//! Left out: `f_pos_lock`, which calls that move the position take where the file has other users.
+
+use super::by_slot::BySlot;
+use crate::kernel::vfs::{FileLine, FileRef};
+use crate::kernel::Rules;
+use crate::waist::{Access, Account, LineId, Machine, TaskId, Time};
+
+/// The open files of a mount that several tasks use.
+pub struct OpenFiles {
+    reference: FileRef,
+    line: FileLine,
+    /// Tasks whose files are others' too, and how long a `dup` and its `close` take a process.
+    sharing: BySlot<Time>,
+    /// By file.
+    counts: BySlot<LineId>,
+}
+
+impl OpenFiles {
+    /// Nobody shares one.
+    pub fn new(rules: &Rules) -> Self {
+        let (reference, line) = (rules.file_ref, rules.file_line);
+        Self { reference, line, sharing: BySlot::default(), counts: BySlot::default() }
+    }
+
+    /// The files of this task are others' too; a `dup` and its `close` take so long.
+    pub fn share(&self, task: TaskId, dup: Time) {
+        self.sharing.put(task, dup);
+    }
+
+    /// How long a `dup` and its `close` take a process whose table is its own.
+    pub fn dup(&self, task: TaskId) -> Time {
+        self.sharing.get(task).unwrap_or_default()
+    }
+
+    fn count<M: Machine>(&self, m: &M, file: u32) -> Option<LineId> {
+        self.sharing.get(m.task())?;
+        Some(self.counts.get_or_make(file, || m.new_line(1)))
+    }
+
+    /// `__fget_files`: by compare-and-exchange (`get_file_rcu`), which succeeds at the second attempt at the latest, or an addition
+    /// (`file_ref_get`). Then the call looks at `f_op`.
+    pub async fn get<M: Machine>(&self, m: &M, file: u32) {
+        let Some(line) = self.count(m, file) else { return };
+        if self.reference == FileRef::Exchanged {
+            arrives(m, line, Access::Read).await;
+        }
+        arrives(m, line, Access::Atomic).await;
+        self.look_at_operations(m, file).await;
+    }
+
+    /// `f_op` and `f_inode`, where they share the line.
+    async fn look_at_operations<M: Machine>(&self, m: &M, file: u32) {
+        if let Some(line) = self.count(m, file).filter(|_| self.line == FileLine::WithOperations) {
+            arrives(m, line, Access::Read).await;
+        }
+    }
+
+    /// `filp_close` before `fput`: whether there is a reference at all, and what `flush` is.
+    pub async fn close<M: Machine>(&self, m: &M, file: u32) {
+        if let Some(line) = self.count(m, file) {
+            arrives(m, line, Access::Read).await;
+            self.look_at_operations(m, file).await;
+        }
+    }
+
+    /// `fput`.
+    pub async fn put<M: Machine>(&self, m: &M, file: u32) {
+        if let Some(line) = self.count(m, file) {
+            arrives(m, line, Access::Atomic).await;
+        }
+    }
+}
+
+/// The line comes before anything else is done.
+async fn arrives<M: Machine>(m: &M, line: LineId, access: Access) {
+    m.touch(line, access);
+    m.run(Account::System, 0).await;
+}
