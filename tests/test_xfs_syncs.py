@@ -17,11 +17,15 @@ def spec_of(tasks: int, *options: str, ms: float = 20) -> dict[str, Any]:
 def test_data_go_to_the_next_group_if_somebody_has_the_agf() -> None:
     """Of two groups both are taken; of sixteen one is free."""
 
+    append = {"op": "append", "size": "4 KiB", "repeat": 16, "sync": True, "on": "made"}
+    operations = [{"op": "create"}, append, {"op": "unlink", "on": "made"}]
+
     def waits(*options: str) -> float:
-        agf = the_lock(simulate_whole(spec_of(16, *options)), "xfs.AGF")
+        spec = spec_of(16, f"workload.operations={json.dumps(operations)}", *options, ms=5)
+        agf = the_lock(simulate_whole(spec), "xfs.AGF")
         return agf.contended / agf.acquired
 
-    assert waits("filesystem.agcount=2") > 0.05
+    assert waits("filesystem.agcount=2") > 0.3
     assert waits() < 0.01
 
 

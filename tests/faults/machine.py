@@ -39,8 +39,8 @@ MACHINE = [
     Fault(
         "warmth: data drive branches out of the front end",
         M + "caches/warmth.rs",
-        "        core.used += bytes;\n        llc.used += bytes;\n    }",
-        "        core.used += bytes;\n        llc.used += bytes;\n        if FAULT {\n"
+        "        [core, llc, tlb].into_iter().for_each(|cache| cache.used += bytes);\n    }",
+        "        [core, llc, tlb].into_iter().for_each(|cache| cache.used += bytes);\n        if FAULT {\n"
         "            warmth.at(&self.topology, task.cpu).front.used += bytes;\n        }\n    }",
     ),
     Fault(
