@@ -176,9 +176,7 @@ def device_spec(use: DeviceUse, counted: Mapping[str, float] | None = None) -> d
             spec.pop("write_cache", None)  # what is flushed is a cache
     if use.raid0 is not None:
         if spec["served_by"] != "submitter":
-            raise ValueError(
-                f"device {use.profile}: only of devices that the submitter serves is there a raid0"
-            )
+            raise ValueError(f"device {use.profile}: raid0 is only for devices that the submitter serves")
         spec["raid0"] = use.raid0
         spec.pop("write_cache", None)  # md says so, whatever its members have
     if use.write_cache is not None:

@@ -1,4 +1,4 @@
-//! The memory of a RAM disk (`drivers/block/brd.c`). A page comes with the first write to it (`brd_insert_page`): who writes allocates
+//! The memory of a RAM disk (`drivers/block/brd.c`). A page is there from the first write to it (`brd_insert_page`): who writes allocates
 //! and clears it, and enters it into the tree of the disk's pages under a lock that is one for the whole disk (`brd_lock` with a radix
 //! tree; since 6.5 that of an XArray, under which as much is done).
 
@@ -37,7 +37,7 @@ impl Pages {
         self.locks[(count / CHUNK) as usize % self.locks.len()]
     }
 
-    /// A request that takes so long besides, with so many bytes that come to new pages, one after the other (`brd_submit_bio`).
+    /// A request that takes `time` besides, with so many bytes for new pages, one page after the other (`brd_submit_bio`).
     pub async fn write_first<M: Machine>(&self, m: &M, time: Time, bytes: u32) {
         let pages = Time::from(bytes.div_ceil(BLOCK));
         let copy = time / pages;

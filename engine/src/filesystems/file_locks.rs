@@ -3,8 +3,8 @@
 //!
 //! Processes have ranges of their own in a file, and each looks at those of the others, or all of them ask for the whole file, and
 //! who finds it locked waits (`F_SETLKW`). Threads of a process have their locks together, and do not wait for each other. A lock
-//! that is there is changed or taken off by whichever of them comes,
-//! whose CPU fetches its lines: those of the lock, and of the list of the CPU that put it there (`file_lock_list`, `fl_link_cpu`).
+//! that is there is changed or taken off by whichever of them comes, whose CPU fetches its lines: those of the lock, and of the list
+//! of the CPU that put it there (`file_lock_list`, `fl_link_cpu`).
 //!
 //! Who waits for a range is in the list of the lock that he waits for, under one spinlock of all files (`blocked_lock_lock`,
 //! `posix_lock_inode`). The unlock wakes all of them, of whom one gets the range, and the others wait again
@@ -14,7 +14,7 @@
 //! Who has got a range, or given it back, took that spinlock in 5.6-rc5 to see that nobody waits (`locks_delete_block`).
 //!
 //! Left out: the hash of those who wait, in which a deadlock is looked for (`posix_locks_deadlock`); locks that a `close` gives
-//! back, `i_lock` as far as others take it (3.11 to 3.19).
+//! back; `i_lock` as far as others take it (3.11 to 3.19).
 
 use super::by_slot::BySlot;
 use crate::kernel::vfs::{LockWakes, PosixLocks as Guard};
@@ -35,7 +35,7 @@ type Waiting = VecDeque<(TaskId, LineId)>;
 pub struct Request {
     /// The process.
     pub owner: TaskId,
-    /// A lock, or that it goes.
+    /// To lock, or else to unlock.
     pub set: bool,
     /// The whole file, which is waited for, or a range that nobody else asks for.
     pub whole: bool,
@@ -53,7 +53,7 @@ struct Context {
     flc_lock: LockId,
     /// Whose locks are there, in the order of the list.
     held: RefCell<Vec<(u32, Placed)>>,
-    /// Who has the whole file, in whose way ranges are not.
+    /// Who has the whole file. Ranges do not conflict with it.
     whole: Cell<Option<TaskId>>,
     /// Who waits for what is held, and behind each who was woken and has not asked again.
     waiting: RefCell<Waiting>,
@@ -98,7 +98,7 @@ pub struct FileLocks {
     class: ClassId,
     /// That of all files, before 3.11.
     global: Option<LockId>,
-    /// `blocked_lock_lock`, and whether it is taken though nobody waits.
+    /// `blocked_lock_lock`, and whether it is taken even if nobody waits.
     blocked: OnceCell<LockId>,
     asks_blocked: bool,
     wakes: LockWakes,

@@ -22,7 +22,7 @@ AGI_EVENTS = (
 )  # fmt: skip
 """Who holds the AGI and what the holder does (`held.py`)."""
 TRACED = "-traced"
-"""How the names of guests end of whose rows the trace is read, not the rate."""
+"""How the names of guests end whose rows come from the trace and not from the rate."""
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ class Reader:
             self.tasks[int(found[2])].cpu = int(found[3])
 
     def _has_grant(self, task: Task, us: float) -> None:
-        """Who was granted a buffer runs with it; a grant that comes before the sleep is over at once."""
+        """Who was granted a buffer runs with it: at once, if the grant came before the sleep."""
         if task.granted is not None:
             self.report.grant_to_run[kind_of(task.comm)].append(us - task.granted)
             task.granted = None

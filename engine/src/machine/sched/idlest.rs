@@ -104,7 +104,7 @@ impl State {
             && (!at_start || self.is_left_on_node(local, others, idlest))
     }
 
-    /// How many tasks want a CPU only as long as somebody sets up: who does, and the kernel threads that it keeps from going to sleep.
+    /// How many tasks want a CPU only while a run is set up: the one that does so, and the kernel threads that it keeps from going to sleep.
     fn about_to_sleep(&self) -> u64 {
         let Some(id) = self.setting_up else { return 0 };
         let queue = &self.cpus[self.tasks[id as usize].cpu as usize].queue;
