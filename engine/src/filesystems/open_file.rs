@@ -3,9 +3,11 @@
 //! `dup` takes one that its `close` gives back, in processes too.
 //!
 //! Offsets on x86-64: `f_count` (56) is in the line of `f_op` (40) and `f_inode` (32), which calls read once they have the reference,
-//! until 6.4; from 6.5 to 6.12 these are in another line; `f_ref` of 6.13 and 6.14 is beside them, and since 6.15 apart.
+//! until 6.4; from 6.5 to 6.11 these are in another line; from 6.12 to 6.14 the count (`f_ref` since 6.13) is at 0, beside them, and
+//! since 6.15 apart.
 //!
-//! Left out: `f_pos_lock`, which calls that move the position take where the file has other users.
+//! Left out: `f_pos_lock`, which calls that move the position take where the file has other users; the exchange by which a `close`
+//! gives its reference back since 6.15 (`fput_close_sync`): it has looked at the count before, so that this comes to the same.
 
 use super::by_slot::BySlot;
 use crate::kernel::vfs::{FileLine, FileRef};
