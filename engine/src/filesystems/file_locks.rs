@@ -3,8 +3,8 @@
 //!
 //! Processes have ranges of their own in a file, and each looks at those of the others, or all of them ask for the whole file, and
 //! who finds it locked waits (`F_SETLKW`). Threads of a process have their locks together, and do not wait for each other. A lock
-//! that is there is changed or taken off by whichever of them comes,
-//! whose CPU fetches its lines: those of the lock, and of the list of the CPU that put it there (`file_lock_list`, `fl_link_cpu`).
+//! that is there is changed or taken off by whichever of them comes, whose CPU fetches its lines: those of the lock, and of the list of
+//! the CPU that put it there (`file_lock_list`, `fl_link_cpu`).
 //!
 //! Who waits for a range is in the list of the lock that he waits for, under one spinlock of all files (`blocked_lock_lock`,
 //! `posix_lock_inode`). The unlock wakes all of them, of whom one gets the range, and the others wait again
@@ -249,6 +249,7 @@ impl FileLocks {
         m.touch(new.list, Access::Atomic);
         context.held.borrow_mut().push((owner, new));
     }
+
     /// Of a request of this task.
     fn lines<M: Machine>(&self, m: &M) -> Placed {
         self.placed.get_or_make(m.task(), || Placed { lock: m.new_line(LOCK_LINES), list: m.new_line(1) })
