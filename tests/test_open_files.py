@@ -9,6 +9,7 @@ from machines import assert_same
 from test_threads import spec
 
 from engine import Spec, rate, simulate
+from simfs.scenario.models import load_kernel
 
 
 def shared(
@@ -43,6 +44,15 @@ def test_a_reference_is_one_transfer_if_it_is_added_and_fetches_what_is_beside(
         for ref, line in (("exchanged", "with-operations"), ("exchanged", "apart"), ("added", "apart"))
     )
     assert beside < 0.9 * exchanged < 0.9 * 0.9 * added
+
+
+@pytest.mark.parametrize(
+    ("version", "line"),
+    [("6.4", "with-operations"), ("6.11", "apart"), ("6.12", "with-operations"), ("6.15", "apart")],
+)
+def test_the_count_is_beside_the_operations_where_struct_file_is_laid_out_so(version: str, line: str) -> None:
+    """`fs: pack struct file` came with 6.12, before the count became `f_ref`."""
+    assert load_kernel(f"linux-{version}").rules["vfs.file_line"] == line
 
 
 @pytest.mark.parametrize("threads", [False, True])

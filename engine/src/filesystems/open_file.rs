@@ -6,8 +6,9 @@
 //! until 6.4; from 6.5 to 6.11 these are in another line; from 6.12 to 6.14 the count (`f_ref` since 6.13) is at 0, beside them, and
 //! since 6.15 apart.
 //!
-//! Left out: `f_pos_lock`, which calls that move the position take where the file has other users; the exchange by which a `close`
-//! gives its reference back since 6.15 (`fput_close_sync`): it has looked at the count before, so that this comes to the same.
+//! Left out: `f_pos_lock`, which calls that move the position take where the file has other users; that `fstat` reads `f_path`
+//! instead, which from 6.12 on is in another line (64), and that `dup` reads neither; the exchange by which a `close` gives its
+//! reference back since 6.15 (`fput_close_sync`): it has looked at the count before, so that this comes to the same.
 
 use super::by_slot::BySlot;
 use crate::kernel::vfs::{FileLine, FileRef};
