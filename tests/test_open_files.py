@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from machines import assert_same
@@ -13,10 +14,16 @@ from simfs.scenario.models import load_kernel
 
 
 def shared(
-    path: Path, op: str, tasks: int, *, ref: str = "exchanged", line: str = "apart", **more: object
+    path: Path,
+    op: str,
+    tasks: int,
+    *,
+    ref: str = "exchanged",
+    line: str = "apart",
+    **more: Any,  # noqa: ANN401
 ) -> Spec:
     rules = {"vfs.file_ref": ref, "vfs.file_line": line}
-    given = {"files": 1, "file_set": "shared", "shared_open": True} | more
+    given: dict[str, Any] = {"files": 1, "file_set": "shared", "shared_open": True} | more
     return spec(path, op, tasks, rules=rules, **given)
 
 
@@ -28,6 +35,14 @@ def test_threads_meet_in_an_open_file_that_they_share_and_processes_do_not(tmp_p
     )
     assert threads < 6 * alone
     assert processes > 15 * alone
+
+
+def test_a_dup_takes_its_time_though_nobody_shares_the_file(tmp_path: Path) -> None:
+    alone, shared_too = (
+        simulate(shared(tmp_path, "dup", 1, shared_open=open_)).latency["dup"].mean_ns
+        for open_ in (False, True)
+    )
+    assert shared_too / 2 < alone < shared_too
 
 
 def test_a_dup_counts_in_processes_too(tmp_path: Path) -> None:

@@ -14,13 +14,16 @@ use super::by_slot::BySlot;
 use crate::kernel::vfs::{FileLine, FileRef};
 use crate::kernel::Rules;
 use crate::waist::{Access, Account, LineId, Machine, TaskId, Time};
+use std::cell::Cell;
 
 /// The open files of a mount that several tasks use.
 pub struct OpenFiles {
     reference: FileRef,
     line: FileLine,
-    /// Tasks whose files are others' too, and how long a `dup` and its `close` take a process.
-    sharing: BySlot<Time>,
+    /// Tasks whose files are others' too.
+    sharing: BySlot<()>,
+    /// How long a `dup` and its `close` take a process whose table is its own.
+    dup: Cell<Time>,
     /// By file.
     counts: BySlot<LineId>,
 }
@@ -29,17 +32,22 @@ impl OpenFiles {
     /// Nobody shares one.
     pub fn new(rules: &Rules) -> Self {
         let (reference, line) = (rules.file_ref, rules.file_line);
-        Self { reference, line, sharing: BySlot::default(), counts: BySlot::default() }
+        Self { reference, line, sharing: BySlot::default(), dup: Cell::default(), counts: BySlot::default() }
     }
 
-    /// The files of this task are others' too; a `dup` and its `close` take so long.
-    pub fn share(&self, task: TaskId, dup: Time) {
-        self.sharing.put(task, dup);
+    /// The files of this task are others' too.
+    pub fn share(&self, task: TaskId) {
+        self.sharing.put(task, ());
     }
 
-    /// How long a `dup` and its `close` take a process whose table is its own.
-    pub fn dup(&self, task: TaskId) -> Time {
-        self.sharing.get(task).unwrap_or_default()
+    /// A `dup` and its `close` take a process so long.
+    pub fn set_dup(&self, dup: Time) {
+        self.dup.set(dup);
+    }
+
+    /// How long they take.
+    pub fn dup(&self) -> Time {
+        self.dup.get()
     }
 
     fn count<M: Machine>(&self, m: &M, file: u32) -> Option<LineId> {

@@ -328,7 +328,7 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
                     group.files.install(m, fd).await;
                     group.files.close_fd(m).await;
                 }
-                None => m.run(Account::System, open_files.dup(m.task())).await,
+                None => m.run(Account::System, open_files.dup()).await,
             }
             open_files.close(m, inode).await;
             open_files.put(m, inode).await;
