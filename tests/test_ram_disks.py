@@ -87,3 +87,9 @@ def test_a_ram_disk_alone_is_sent_no_flushes(tmp_path: Path) -> None:
 def test_arrays_are_of_devices_that_the_submitter_serves(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"nvme.*raid0"):
         spec(tmp_path, "device.raid0=4")
+
+
+def test_an_array_without_members_is_refused(tmp_path: Path) -> None:
+    one = given(tmp_path, KEPT, array=", raid0: 4")
+    with pytest.raises(ValueError, match=r"device\.raid0: must be at least 1"):
+        run(one | {"device": one["device"] | {"raid0": 0}})

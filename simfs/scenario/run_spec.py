@@ -159,6 +159,14 @@ def _device_at_speed(use: DeviceUse, scenario: Scenario, machine: Mapping[str, A
     return device_spec(use, _counted(steps, classes, scenario.machine, machine))
 
 
+def _make_array(spec: dict[str, Any], profile: str, members: int) -> None:
+    """Make an md array of such devices. It says that it has a cache, whatever its members have."""
+    if spec["served_by"] != "submitter":
+        raise ValueError(f"device {profile}: raid0 is only for devices that the submitter serves")
+    spec["raid0"] = members
+    spec.pop("write_cache", None)
+
+
 def device_spec(use: DeviceUse, counted: Mapping[str, float] | None = None) -> dict[str, Any]:
     """Return the `device` section: the profile, counted times and what the scenario says laid over it."""
     spec = load_device(use.profile).spec()
@@ -175,10 +183,7 @@ def device_spec(use: DeviceUse, counted: Mapping[str, float] | None = None) -> d
         if request == "flush" and given:
             spec.pop("write_cache", None)  # what is flushed is a cache
     if use.raid0 is not None:
-        if spec["served_by"] != "submitter":
-            raise ValueError(f"device {use.profile}: raid0 is only for devices that the submitter serves")
-        spec["raid0"] = use.raid0
-        spec.pop("write_cache", None)  # md says so, whatever its members have
+        _make_array(spec, use.profile, use.raid0)
     if use.write_cache is not None:
         spec["write_cache"] = use.write_cache == "volatile"
     laid = {

@@ -38,7 +38,7 @@ pub enum Request {
     /// A read.
     Read { bytes: u32, at: Place },
     /// A write.
-    Write { bytes: u32, at: Place, new: u32 },
+    Write { bytes: u32, at: Place, first: u32 },
     /// `REQ_OP_FLUSH`: what ended before it is safe.
     Flush,
     /// A write with `REQ_PREFLUSH`, what ended before it is safe first, or `REQ_FUA`, it is safe itself when it ends.
@@ -48,7 +48,7 @@ pub enum Request {
 impl Request {
     /// A write over what was written before.
     pub fn write(bytes: u32, at: Place) -> Self {
-        Self::Write { bytes, at, new: 0 }
+        Self::Write { bytes, at, first: 0 }
     }
 
     /// Whether what ended before it has to be safe first.
@@ -269,7 +269,7 @@ impl BlockDevice {
         };
         let time = self.submit + flushes + self.copy(m, request);
         match (&self.pages, request) {
-            (Some(pages), Request::Write { new, .. }) if new > 0 => pages.write_first(m, time, new).await,
+            (Some(pages), Request::Write { first, .. }) if first > 0 => pages.write_first(m, time, first).await,
             _ => m.run(Account::System, time).await,
         }
     }

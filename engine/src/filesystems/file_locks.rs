@@ -249,6 +249,7 @@ impl FileLocks {
         m.touch(new.list, Access::Atomic);
         context.held.borrow_mut().push((owner, new));
     }
+
     /// Of a request of this task.
     fn lines<M: Machine>(&self, m: &M) -> Placed {
         self.placed.get_or_make(m.task(), || Placed { lock: m.new_line(LOCK_LINES), list: m.new_line(1) })

@@ -65,6 +65,7 @@ impl<F> Recorded<F> {
         let Some(group) = sb.thread_groups.get(m.task()) else { return self.operation(m, call).await };
         if let Some(file) = file {
             sb.calls.open_files.get(m, file).await;
+            sb.calls.open_files.look_at_operations(m, file).await;
         }
         let answer = self.operation(m, call).await;
         group.files.fdget(m, position).await;
@@ -328,7 +329,7 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
                     group.files.install(m, fd).await;
                     group.files.close_fd(m).await;
                 }
-                None => m.run(Account::System, open_files.dup(m.task())).await,
+                None => m.run(Account::System, open_files.dup()).await,
             }
             open_files.close(m, inode).await;
             open_files.put(m, inode).await;

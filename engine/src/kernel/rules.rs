@@ -154,7 +154,7 @@ rules! {
     /// How a reference of an open file is taken (`__fget_files`).
     "vfs.file_ref" => file_ref: vfs::FileRef = vfs::FileRef::Exchanged;
     /// What is in the cache line of that count (`struct file`).
-    "vfs.file_line" => file_line: vfs::FileLine = vfs::FileLine::Apart;
+    "vfs.file_line" => file_line: vfs::FileLine = vfs::FileLine::WithOperations;
     /// Whom an unlock of a range wakes of those who wait for it (`locks_wake_up_blocks`).
     "vfs.lock_wakes" => lock_wakes: vfs::LockWakes = vfs::LockWakes::One;
     /// Who has locked a range, or unlocked it, looks under the lock of all files whether anybody waits (`locks_delete_block`).

@@ -161,7 +161,7 @@ choice! {
 choice! {
     /// What is in the cache line of that count.
     pub enum FileLine {
-        /// `f_op` and `f_inode` (before 6.5; 6.13 and 6.14).
+        /// `f_op` and `f_inode` (before 6.5; 6.12 to 6.14).
         WithOperations = "with-operations",
         /// Nothing that calls read once they have the reference.
         Apart = "apart",

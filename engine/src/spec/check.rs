@@ -89,6 +89,7 @@ impl RunSpec {
         self.kernel.check()?;
         if let Some(device) = &self.device {
             require(device.parallelism >= 1, "device.parallelism", "must be at least 1")?;
+            require(device.raid0 != Some(0), "device.raid0", "must be at least 1")?;
         }
         self.whatif.as_ref().map_or(Ok(()), WhatIf::check)
     }

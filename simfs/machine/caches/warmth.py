@@ -14,7 +14,7 @@ TLB is one of pages, of whose translations each that is missing takes a walk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from math import floor, isqrt
 from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -143,7 +143,9 @@ class Lines:
 
     def cost(self, prices: Iterable[int]) -> int:
         """What they cost."""
-        return sum(map(mul, astuple(self), prices))
+        lost = (self.core, self.llc, self.front, self.stalled)
+        walked = (self.walks, self.far_walks, self.farther_walks)
+        return sum(map(mul, lost + walked, prices))
 
 
 class Body(NamedTuple):
@@ -267,9 +269,9 @@ class Warmth:
         if (missing := task.missing) is None:
             return
         time = int(own / self._speed)
-        core, llc, front, _ = at = self._at(task)
+        core, llc, front, _ = self._at(task)
         if missing.counted is not None or missing.core == missing.front == 0:
-            for cache in at:
+            for cache in (core, llc, front):
                 cache.note_time(time)
             task.segment.debt += 0 if missing.counted is None else missing.counted.pay(own)
             return

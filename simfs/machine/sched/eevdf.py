@@ -50,14 +50,9 @@ class Eevdf:
         keeps_lag = self._kernel.place_lag and weight
         lag = mul_div(entity.lag, weight + entity.share, weight) if keeps_lag else 0
         entity.vruntime = average - lag
-        left, entity.left_of_slice = entity.left_of_slice, None
-        if left is not None:
-            entity.deadline = entity.vruntime + left
-            return
         halved = entering is Entering.NEW and self._kernel.place_deadline_initial
-        entity.deadline = entity.vruntime + entity.virtual_time(self._kernel.base_slice) // (
-            2 if halved else 1
-        )
+        slice_ = entity.virtual_time(self._kernel.base_slice)
+        entity.request(slice_ // 2 if halved else slice_)
 
     def moves(self, entity: Entity) -> None:
         """A member has left a queue for another one, where it goes on with its slice (`rel_deadline`)."""

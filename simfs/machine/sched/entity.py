@@ -60,6 +60,11 @@ class Entity:
     load: Average = field(default_factory=Average)
     """How much it wants to run and runs."""
 
+    def request(self, slice_: int) -> None:
+        """It comes into a queue with what was left of its request, or else with one of so much virtual time."""
+        left, self.left_of_slice = self.left_of_slice, None
+        self.deadline = self.vruntime + (slice_ if left is None else left)
+
     def virtual_time(self, time: int) -> int:
         """`time` on the virtual clock of its queue (`calc_delta_fair`)."""
         return mul_div(time, NICE_0, self.weight)

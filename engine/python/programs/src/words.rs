@@ -1,9 +1,10 @@
 //! Words that programs written in Python share, on cache lines, and the futex of each.
 //!
 //! An access takes effect when the line is there and what the task owes is paid. A compare-and-exchange that has failed has fetched
-//! the line; if its task tries again at once, with what it found, that comes before anybody takes the line away. `futex_wait` and `futex_wake` follow
-//! `kernel/futex/waitwake.c` 6.12: the value is looked at under the lock of the hash bucket; who is woken is taken from the
-//! queue under it, in the order of coming, and woken after. Each word has a bucket of its own.
+//! the line; if its task tries again at once, with what it found, that comes before anybody takes the line away.
+//!
+//! `futex_wait` and `futex_wake` follow `kernel/futex/waitwake.c` 6.12: the value is looked at under the lock of the hash bucket; who
+//! is woken is taken from the queue under it, in the order of coming, and woken after. Each word has a bucket of its own.
 
 use super::steps::Word;
 use simfs_engine::waist::Machine;

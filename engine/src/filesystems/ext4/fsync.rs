@@ -143,7 +143,7 @@ impl Mapping for Ext4 {
     /// For what has no blocks these are allocated in a handle, as an unwritten extent (`mpage_map_and_submit_extent`), which waits
     /// while their bitmap is being written to the log; a worker converts it before it completes `done`.
     async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) {
-        let (c, request) = (&self.fsync.costs, Request::Write { bytes: piece.bytes, at: piece.at, new: piece.first });
+        let (c, request) = (&self.fsync.costs, Request::Write { bytes: piece.bytes, at: piece.at, first: piece.first });
         let rest = c.page * (piece.pages() - 1);
         if !piece.is_new {
             m.run(Account::System, c.writepages_over + rest).await;

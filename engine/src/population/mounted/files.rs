@@ -71,8 +71,10 @@ struct Crew {
     watched: bool,
     /// Its files have lost their names.
     unlinked: bool,
-    /// Its tasks use one open file of each; how long a `dup` of it takes.
-    shared_open: Option<Time>,
+    /// Its tasks use one open file of each.
+    shared_open: bool,
+    /// How long a `dup` and its `close` take a process.
+    dup: Time,
 }
 
 impl Crew {
@@ -94,8 +96,8 @@ impl Crew {
                 .then(|| (TableWork::new(spec, w.number("descriptors") as u32), spec.kernel.rules.file_callback)),
             watched: w.kind == WorkloadKind::Mix && w.number("watched") > 0.0,
             unlinked: w.kind == WorkloadKind::Mix && w.number("unlinked") > 0.0,
-            shared_open: (w.kind == WorkloadKind::Mix && w.number("shared_open") > 0.0)
-                .then(|| TableWork::new(spec, 0).dup()),
+            shared_open: w.kind == WorkloadKind::Mix && w.number("shared_open") > 0.0,
+            dup: TableWork::new(spec, 0).dup(),
         })
     }
 
@@ -106,6 +108,7 @@ impl Crew {
         };
         let group =
             self.threads.map(|(work, callback)| Rc::new(ThreadGroup::new(m, work, self.tasks.clone(), callback)));
+        fs.super_block().calls.open_files.set_dup(self.dup);
         let mut actors = actors.into_iter();
         for (place, (task, placement)) in self.tasks.zip(self.placements).enumerate() {
             let who = Starting { task, placement, nice: self.nice, requests: requests.clone() };
@@ -117,8 +120,8 @@ impl Crew {
             if self.unlinked {
                 fs.super_block().calls.lose_names(task);
             }
-            if let Some(dup) = self.shared_open {
-                fs.super_block().calls.open_files.share(task, dup);
+            if self.shared_open {
+                fs.super_block().calls.open_files.share(task);
             }
             if let Some(group) = &group {
                 fs.super_block().thread_groups.put(task, group.clone());

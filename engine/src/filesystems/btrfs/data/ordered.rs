@@ -103,11 +103,11 @@ impl Btrfs {
         in_place: bool,
         written: LockId,
     ) {
-        let (mut replaced, at, mut new) = (Replaced::default(), extent.offset, 0);
+        let (mut replaced, at, mut first) = (Replaced::default(), extent.offset, 0);
         if !in_place {
             let mut space = self.extents.refs.space.borrow_mut();
             extent.place = space.allocate_data(extent.bytes);
-            new = space.take_unwritten(extent.place + extent.bytes).min(extent.bytes);
+            first = space.take_unwritten(extent.place + extent.bytes).min(extent.bytes);
             drop(space);
             let &mut Extent { offset, place, bytes, .. } = extent;
             replaced = self.data(slot).put(Placed { offset, place, bytes, generation: self.transid() });
@@ -115,7 +115,7 @@ impl Btrfs {
         let id = self.ordered.next.get();
         self.ordered.next.set(id.wrapping_add(1));
         self.ordered.under_way.borrow_mut().insert(id, Ordered { slot, extent: *extent, in_place, replaced });
-        let request = Request::Write { bytes: extent.bytes as u32, at: Some(at), new: new as u32 };
+        let request = Request::Write { bytes: extent.bytes as u32, at: Some(at), first: first as u32 };
         self.log.storage.submit(m, request, End::Both(self.ordered.writes.clone(), (id, written))).await;
     }
 

@@ -133,6 +133,7 @@ impl Iclogs {
         grants: Rc<GrantHead>,
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
+        let class = m.class("xfs.ic_force_wait", "xfs.ic_force_wait");
         Ok(Self {
             storage,
             costs: IclogCosts::new(costs)?,
@@ -144,10 +145,7 @@ impl Iclogs {
             iclogs: RefCell::default(),
             first: Cell::new(0),
             waiters: RefCell::default(),
-            force_wait: {
-                let class = m.class("xfs.ic_force_wait", "xfs.ic_force_wait");
-                (0..ICLOGS).map(|_| m.new_lock(class)).collect()
-            },
+            force_wait: (0..ICLOGS).map(|_| m.new_lock(class)).collect(),
             committing: Cell::new(false),
             ended: Rc::new(Workqueue::new(m)),
         })

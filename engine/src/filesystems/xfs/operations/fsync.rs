@@ -288,7 +288,7 @@ impl Mapping for Xfs {
     /// What lies behind the end that the file has on disk goes by a worker before `done` is completed: it makes unwritten extents written,
     /// and where the block is there already logs the new size (`xfs_setfilesize`), which takes as long here.
     async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) {
-        let request = Request::Write { bytes: piece.bytes, at: piece.at, new: piece.first };
+        let request = Request::Write { bytes: piece.bytes, at: piece.at, first: piece.first };
         let end =
             if piece.is_new { End::Queue(self.sync.unwritten.clone(), (slot, done)) } else { End::Complete(done) };
         self.storage.submit(m, request, end).await;
