@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from simfs.reports.numbers import NOTHING, plain
 from simfs.reports.validate import kind
@@ -107,9 +108,28 @@ def tables(each: Recorded) -> Iterator[str]:
         lines = ((called(*m), [row for row in rows if (row.metric, row.unit) == m]) for m in metrics)
         yield from side_by_side(f"{x}: {rows[0].x:g}", series, lines)
         return
+    for (present, alone), alike in groupby(metrics, lambda m: shape(rows, *m)):
+        few = list(alike)
+        if alone is not None and len(few) > 1:
+            lines = ((called(*m), [row for row in rows if (row.metric, row.unit) == m]) for m in few)
+            yield from side_by_side(f"{x}: {alone:g}", present, lines)
+            continue
+        yield from apart(rows, few, present, x)
+
+
+def shape(rows: Sequence[Row], metric: str, unit: str) -> tuple[tuple[str, ...], float | None]:
+    """The series that have a metric, and the one x at which all have it, if they fit side by side."""
+    mine = [row for row in rows if (row.metric, row.unit) == (metric, unit)]
+    present, at = tuple(dict.fromkeys(row.series for row in mine)), {row.x for row in mine}
+    return present, at.pop() if len(at) == 1 and len(present) <= WIDE else None
+
+
+def apart(
+    rows: Sequence[Row], metrics: Sequence[tuple[str, str]], present: Sequence[str], x: str
+) -> Iterator[str]:
+    """A table for each of the metrics."""
     for metric, unit in metrics:
         mine = [row for row in rows if (row.metric, row.unit) == (metric, unit)]
-        present = [s for s in series if any(row.series == s for row in mine)]
         name = called(metric, unit)
         yield f"{name[0].upper()}{name[1:]}:"
         yield ""
@@ -155,6 +175,7 @@ def called(metric: str, unit: str) -> str:
     """A metric for people: `idle (%)`."""
     words = metric.replace("_per_s", " a second").replace("_per_operation", " an operation").replace("_", " ")
     words = re.sub(r"^io\b", "I/Os", words)
+    words = re.sub(r"\b(xfs|agi|agf)\b", lambda name: name[0].upper(), words)
     words = (
         re.sub(rf" ({unit.lower().replace('/s', '')}|percent)( a second)?$", "", words)
         if unit != "1/s"
