@@ -36,6 +36,8 @@ TESTS = {
         "resched",
         "seek_cpu",
         "smt",
+        "numa",
+        "warmth",
         "two_machines",
     ),
     "statistics": ("columns", "lock_moments", "statistics", "results", "two_machines"),
@@ -57,6 +59,10 @@ TESTS = {
         "btrfs_delalloc",
         "xfs_syncs",
         "threads",
+        "ram_disks",
+        "file_locks",
+        "page_fault_turns",
+        "ext4_extents",
     ),
 }
 """Tests by part, those that take least time first."""

@@ -427,4 +427,34 @@ OTHERS = [
         "            if p.sync == Sync::Each {\n                fs.fsync(&m, &file).await;\n            }\n            fs.close(&m, &file).await;",
         "            if FAULT { fs.close(&m, &file).await; }\n            if p.sync == Sync::Each {\n                fs.fsync(&m, &file).await;\n            }\n            if !FAULT { fs.close(&m, &file).await; }",
     ),
+    Fault(
+        "workloads: a process gives way after 200 us of page faults",
+        E + "workloads/progress.rs",
+        "(user + kernel).div_ceil(TURN).max(faults);",
+        "(user + kernel).div_ceil(TURN).max(if FAULT { 1 } else { faults });",
+    ),
+    Fault(
+        "RAM disks: a page is entered without the lock",
+        E + "devices/ram.rs",
+        "            m.lock(lock, Side::Write).await;\n            m.run(Account::System, self.insert).await;\n            m.unlock(lock, Side::Write).await;",
+        "            if !FAULT { m.lock(lock, Side::Write).await; }\n            m.run(Account::System, self.insert).await;\n            if !FAULT { m.unlock(lock, Side::Write).await; }",
+    ),
+    Fault(
+        "md: nobody joins a flush that was sent after it was asked for",
+        E + "devices/md.rs",
+        "self.rule == MdFlush::Joined && self.prev_flush_start",
+        "!FAULT && self.rule == MdFlush::Joined && self.prev_flush_start",
+    ),
+    Fault(
+        "ext4: a truncation leaves the pages that were written",
+        E + "filesystems/ext4/preallocate.rs",
+        "            self.sb.calls.evict_pages(m, file).await;",
+        "            if !FAULT { self.sb.calls.evict_pages(m, file).await; }",
+    ),
+    Fault(
+        "file locks: an unlock wakes all who wait, since 5.0 too",
+        E + "filesystems/file_locks.rs",
+        "            LockWakes::All => waiting.into_iter().for_each(|one| context.wake_first(m, Waiting::from([one]))),\n            LockWakes::One => context.wake_first(m, waiting),",
+        "            LockWakes::One if !FAULT => context.wake_first(m, waiting),\n            _ => waiting.into_iter().for_each(|one| context.wake_first(m, Waiting::from([one]))),",
+    ),
 ]

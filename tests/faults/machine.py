@@ -44,6 +44,24 @@ MACHINE = [
         "            warmth.at(&self.topology, task.cpu).front.used += bytes;\n        }\n    }",
     ),
     Fault(
+        "warmth: a machine without a TLB walks page tables",
+        M + "caches/warmth.rs",
+        "walk: if caches.tlb_bytes > 0.0 {",
+        "walk: if FAULT || caches.tlb_bytes > 0.0 {",
+    ),
+    Fault(
+        "eevdf: who is ahead goes on until its slice ends, since 6.12 too",
+        M + "sched/eevdf.rs",
+        "(used_up || preempt_short && !current.protected",
+        "(used_up || preempt_short && !FAULT && !current.protected",
+    ),
+    Fault(
+        "numa: workers that have not slept yet count as tasks of the node",
+        M + "sched/idlest.rs",
+        "1 + queue.iter().filter(|&&id| self.tasks[id as usize].background).count() as u64",
+        "1 + queue.iter().filter(|&&id| !FAULT && self.tasks[id as usize].background).count() as u64",
+    ),
+    Fault(
         "rwsem: a reader does not look at the owner word",
         M + "locks/rwsem/mod.rs",
         "let looks = side == Side::Read && era.has_phases();",
