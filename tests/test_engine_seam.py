@@ -54,7 +54,15 @@ def test_every_role_of_a_kernel_profile_is_taken_by_some_program() -> None:
     programs = [shipped(filesystem) for filesystem in ("xfs", "btrfs", "ext4", "tmpfs")]
     programs += [
         first_point(name)
-        for name in ("ext4-dio", "xfs-rangelock", "xfs-cil", "xfs-rename-statfs", "fxmark-mwcl", "cna-open1")
+        for name in (
+            "ext4-dio",
+            "xfs-rangelock",
+            "xfs-cil",
+            "xfs-rename-statfs",
+            "xfs-sync-disk-rw",
+            "fxmark-mwcl",
+            "cna-open1",
+        )
     ]
     asks_blocked = first_point("file-locks-blocked")
     asks_blocked["kernel"]["rules"]["vfs.asks_blocked"] = True  # of no release
