@@ -22,6 +22,7 @@ KINDS = {
     "share": "shares of CPU time",
     "online_idle": "shares of CPU time",
     "latency": "latencies",
+    **dict.fromkeys(("wake_to_run", "grant_to_run", "wait", "delay"), "waits for CPUs and locks"),
 }
 """What metrics are summed up under, by their quantity; all others are `counts and totals`."""
 

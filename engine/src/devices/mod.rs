@@ -183,10 +183,10 @@ impl BlockDevice {
     pub fn start<H: Host>(
         host: &mut H,
         spec: &DeviceSpec,
-        kernel: (f64, Rules),
+        speed_and_rules: (f64, Rules),
         data: (Writeback, Memory),
     ) -> Rc<Self> {
-        let device = Rc::new(host.setup(|m| Self::new(m, spec, kernel, data)));
+        let device = Rc::new(host.setup(|m| Self::new(m, spec, speed_and_rules, data)));
         let workers = if spec.served_by == ServedBy::Worker { spec.parallelism } else { 0 };
         for _ in 0..workers {
             let device = device.clone();
@@ -219,8 +219,7 @@ impl BlockDevice {
     /// Does a request and waits for its end.
     pub async fn io<M: Machine>(&self, m: &M, request: Request) {
         let Some(request) = self.as_sent(request) else { return };
-        let goes_on_elsewhere = self.md.is_some() && request.flushes();
-        if matches!(self.server, Server::Submitter) && !goes_on_elsewhere {
+        if matches!(self.server, Server::Submitter) && self.md_that_flushes(request).is_none() {
             return self.serve_here(m, request).await;
         }
         let done = m.new_completion();
@@ -252,13 +251,18 @@ impl BlockDevice {
     }
 
     async fn serve_bio<M: Machine>(&self, m: &M, bio: Bio) {
-        match &self.md {
-            Some(md) if bio.request.flushes() => self.flush_members(m, md, bio).await,
-            _ => {
+        match self.md_that_flushes(bio.request) {
+            Some(md) => self.flush_members(m, md, bio).await,
+            None => {
                 self.serve_here(m, bio.request).await;
                 Self::finish(m, bio.end).await;
             }
         }
+    }
+
+    /// The array whose members are flushed for a request, if it is one.
+    fn md_that_flushes(&self, request: Request) -> Option<&Md> {
+        self.md.as_ref().filter(|_| request.flushes())
     }
 
     async fn serve_here<M: Machine>(&self, m: &M, request: Request) {

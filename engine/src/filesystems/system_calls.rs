@@ -75,6 +75,19 @@ impl<F> Recorded<F> {
         answer
     }
 
+    /// A call by the descriptor of an open file that leaves its position alone.
+    fn on_file<'a, M: Machine, T: 'a>(
+        &'a self,
+        m: &'a M,
+        file: &File,
+        call: Pin<&'a mut impl Future<Output = T>>,
+    ) -> impl Future<Output = T> + 'a
+    where
+        F: Mounted,
+    {
+        self.by_descriptor(m, (Some(file.inode), Position::Kept), call)
+    }
+
     /// `fcntl_setlk` of a range that nobody else asks for, or of the whole file.
     async fn set_lock<M: Machine>(&self, m: &M, file: &File, set: bool, whole: bool)
     where
@@ -176,16 +189,11 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn overwrite(&self, m: &M, file: &File, place: (u64, u32)) {
-        self.by_descriptor(
-            m,
-            (Some(file.inode), Position::Kept),
-            pin!(read_write::overwrite(&*self.fs, m, file, place)),
-        )
-        .await;
+        self.on_file(m, file, pin!(read_write::overwrite(&*self.fs, m, file, place))).await;
     }
 
     async fn read(&self, m: &M, file: &File, place: (u64, u32)) {
-        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(self.fs.read(m, file, place))).await;
+        self.on_file(m, file, pin!(self.fs.read(m, file, place))).await;
     }
 
     async fn close(&self, m: &M, file: &File) {
@@ -193,11 +201,11 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn fsync(&self, m: &M, file: &File) {
-        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(self.fs.fsync(m, file))).await;
+        self.on_file(m, file, pin!(self.fs.fsync(m, file))).await;
     }
 
     async fn write_sync(&self, m: &M, file: &File, place: (u64, u32)) {
-        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(self.fs.fsync_range(m, file, place))).await;
+        self.on_file(m, file, pin!(self.fs.fsync_range(m, file, place))).await;
     }
 
     async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
@@ -213,40 +221,27 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn read_at(&self, m: &M, file: &File, io: Io) {
-        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(self.fs.read_at(m, file, io))).await;
+        self.on_file(m, file, pin!(self.fs.read_at(m, file, io))).await;
     }
 
     async fn write_at(&self, m: &M, file: &File, io: Io) {
-        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(read_write::write_at(&*self.fs, m, file, io)))
-            .await;
+        self.on_file(m, file, pin!(read_write::write_at(&*self.fs, m, file, io))).await;
     }
 
     async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
-        self.by_descriptor(
-            m,
-            (Some(file.inode), Position::Kept),
-            pin!(read_write::fallocate(&*self.fs, m, file, bytes)),
-        )
-        .await
+        self.on_file(m, file, pin!(read_write::fallocate(&*self.fs, m, file, bytes))).await
     }
 
     async fn reflink(&self, m: &M, from: &File, to: &File) {
-        self.by_descriptor(m, (Some(from.inode), Position::Kept), pin!(read_write::reflink(&*self.fs, m, from, to)))
-            .await;
+        self.on_file(m, from, pin!(read_write::reflink(&*self.fs, m, from, to))).await;
     }
 
     async fn truncate(&self, m: &M, file: &File) {
-        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(read_write::truncate(&*self.fs, m, file, None)))
-            .await;
+        self.on_file(m, file, pin!(read_write::truncate(&*self.fs, m, file, None))).await;
     }
 
     async fn shorten(&self, m: &M, file: &File, bytes: u32) {
-        self.by_descriptor(
-            m,
-            (Some(file.inode), Position::Kept),
-            pin!(read_write::truncate(&*self.fs, m, file, Some(bytes))),
-        )
-        .await;
+        self.on_file(m, file, pin!(read_write::truncate(&*self.fs, m, file, Some(bytes)))).await;
     }
 
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
@@ -280,8 +275,7 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
 
     async fn fstat(&self, m: &M, file: &File) {
         self.fs.super_block().times.asked(Timed::File(file.inode));
-        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(self.fs.super_block().calls.fstat(m, file)))
-            .await;
+        self.on_file(m, file, pin!(self.fs.super_block().calls.fstat(m, file))).await;
     }
 
     async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
@@ -293,7 +287,7 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn fiemap(&self, m: &M, file: &File) {
-        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(read_write::fiemap(&*self.fs, m, file))).await;
+        self.on_file(m, file, pin!(read_write::fiemap(&*self.fs, m, file))).await;
     }
 
     async fn readdir(&self, m: &M, dir: DirId) {
@@ -306,7 +300,7 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
 
     async fn lock_range(&self, m: &M, file: &File, set: bool) {
         let locking = self.set_lock(m, file, set, false);
-        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(locking)).await;
+        self.on_file(m, file, pin!(locking)).await;
     }
 
     async fn lock_file(&self, m: &M, file: &File) {
@@ -314,7 +308,7 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
             self.set_lock(m, file, true, true).await;
             self.set_lock(m, file, false, true).await;
         };
-        self.by_descriptor(m, (Some(file.inode), Position::Kept), pin!(locking)).await;
+        self.on_file(m, file, pin!(locking)).await;
     }
 
     async fn dup(&self, m: &M, file: &File) {
