@@ -317,9 +317,7 @@ impl Calls {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
         self.pages.copy(m, file.inode, offset, bytes);
-        self.folio_words
-            .copy_from(m, file, offset, self.costs.read + self.folios.read(pages(bytes)))
-            .await;
+        self.folio_words.copy_from(m, file, offset, self.costs.read + self.folios.read(pages(bytes))).await;
     }
 
     /// The copying over cached pages that have blocks.

@@ -32,10 +32,12 @@ impl Words {
         }
     }
 
-    /// `folio_lock`.
+    /// `folio_lock`. Who has the bit waits for its line, which others ask for to count, before it goes on.
     async fn lock<M: Machine>(self, m: &M) {
         if let Self::CountAndLock(lock) = self {
+            m.settle().await;
             m.lock(lock, Side::Write).await;
+            m.run(Account::System, 0).await;
         }
     }
 
