@@ -29,6 +29,7 @@ ERAS: dict[str, Eras] = {
     "futex.bucket": SPINLOCKS,
     "xfs.buffer": {(3, 0): "semaphore"},
     "ext4.buffer": {(3, 0): "bit-lock"},
+    "mm.folio_lock": {(3, 0): "bit-lock"},
     **dict.fromkeys(("ext4.i_es_lock", "ext4.j_state_lock"), RWLOCKS),
     **dict.fromkeys(("ext4.j_list_lock", "ext4.s_md_lock"), SPINLOCKS),
     **dict.fromkeys(("ext4.j_checkpoint_mutex", "xfs.inodegc_wq", "xfs.cil_wq"), MUTEXES),

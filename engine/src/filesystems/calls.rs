@@ -1,6 +1,7 @@
 //! System calls that are the same on every filesystem but for their time: those that only read, and calls on one open file.
 //! What users of one file share are its dentry and the reference count of its pages' folio.
 
+use super::apparmor::Label;
 use super::by_slot::BySlot;
 use super::cached::InCore;
 use super::costs::Costs;
@@ -8,18 +9,17 @@ use super::data_pages::DataPages;
 use super::dcache::Dcache;
 use super::dentry::Dentries;
 use super::file_locks::{FileLocks, Request};
+use super::folio_words::FolioWords;
 use super::folios::Folios;
 use super::open_file::OpenFiles;
 use super::parents::Children;
 use super::rename_lock::RenameLock;
 use super::{DirId, File};
 use crate::cost_table;
-use crate::fx::FxMap;
 use crate::kernel::vfs::FstatCall;
 use crate::lru::Lru;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, TaskId, Time};
-use std::cell::RefCell;
 use std::rc::Rc;
 
 cost_table!(CallCosts {
@@ -93,13 +93,14 @@ pub struct Calls {
     nameless: BySlot<()>,
     /// Lines of `i_writecount`, of files that were opened again for writing.
     writers: BySlot<LineId>,
-    /// Lines of the counts of references of folios, by file and page.
-    counts: RefCell<FxMap<(u32, u64), LineId>>,
+    folio_words: FolioWords,
     folios: Folios,
     /// Pages of data in the caches.
     pub pages: DataPages,
     /// Open files that tasks share.
     pub open_files: OpenFiles,
+    /// AppArmor's label of open files.
+    pub(super) label: Label,
     /// Locks of ranges of files.
     locks: FileLocks,
     /// The lists of pages; by file, its folios that are new since it was laid out.
@@ -117,9 +118,10 @@ impl Calls {
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
         let (rules, children) = (costs.rules(), Children::new(costs.rules().dentry_line));
         let (costs, folios) = (CallCosts::new(costs)?, Folios::new(kind, costs)?);
-        let (counts, written) = (RefCell::default(), BySlot::default());
+        let (folio_words, written) = (FolioWords::new(m, kind), BySlot::default());
         let (writers, pages) = (BySlot::default(), DataPages::default());
         let (open_files, locks) = (OpenFiles::new(&rules), FileLocks::new(m, &rules, costs.posix_lock));
+        let label = Label::new(m, &rules);
         Ok(Self {
             costs,
             fstat,
@@ -134,28 +136,15 @@ impl Calls {
             watched: BySlot::default(),
             nameless: BySlot::default(),
             writers,
-            counts,
+            folio_words,
             folios,
             pages,
             open_files,
+            label,
             locks,
             lru,
             written,
         })
-    }
-
-    /// The copying of pages takes so long. Whoever copies has a reference of the folio (`folio_try_get`, before 5.16
-    /// `page_cache_get_speculative`) until all is copied (`folio_put`): two atomic additions, whatever else is locked.
-    async fn with_folio<M: Machine>(&self, m: &M, file: &File, offset: u64, copy: Time) {
-        let line = self.folio(m, file, offset);
-        m.touch(line, Access::Atomic);
-        m.run(Account::System, copy).await;
-        m.touch(line, Access::Atomic);
-    }
-
-    /// The line of the count of references of the folio at an offset of a file. Each page has a count of its own here, also in a large folio.
-    fn folio<M: Machine>(&self, m: &M, file: &File, offset: u64) -> LineId {
-        *self.counts.borrow_mut().entry((file.inode, offset / PAGE)).or_insert_with(|| m.new_line(1))
     }
 
     /// What an `open` of a name that exists and is cached takes: its walk, and the rest.
@@ -174,6 +163,7 @@ impl Calls {
     /// The walk of an `open`, or all of it but for the name.
     pub async fn walk_to_open<M: Machine>(&self, m: &M, file: &File, time: Time) {
         m.at("open");
+        self.label.file_alloc(m).await;
         self.rename_lock.path_init(m).await;
         self.files.found(m, file.inode);
         self.dentries.walk(m, file);
@@ -193,6 +183,7 @@ impl Calls {
         if file.writable {
             self.get_write_access(m, file);
         }
+        self.label.file_open(m).await;
         m.run(Account::System, rest).await;
         self.look_for_locks(m, file); // break_lease
         self.dentries.count(m, file).await;
@@ -255,6 +246,7 @@ impl Calls {
         if file.writable {
             self.put_write_access(m, file);
         }
+        self.label.file_free(m).await;
         self.dentries.count(m, file).await;
         if self.files.enters_list(file.inode) {
             self.dcache.unused(m).await;
@@ -325,7 +317,7 @@ impl Calls {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
         self.pages.copy(m, file.inode, offset, bytes);
-        self.with_folio(m, file, offset, self.costs.read + self.folios.read(pages(bytes))).await;
+        self.folio_words.copy_from(m, file, offset, self.costs.read + self.folios.read(pages(bytes))).await;
     }
 
     /// The copying over cached pages that have blocks.
@@ -333,7 +325,7 @@ impl Calls {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
         self.pages.copy(m, file.inode, offset, bytes);
-        self.with_folio(m, file, offset, self.overwriting(bytes)).await;
+        self.folio_words.copy_to(m, file, offset, self.overwriting(bytes)).await;
     }
 
     /// How long a write over cached pages takes that have blocks, which are so many bytes.

@@ -3,6 +3,7 @@
 //! How to add an operation: write it top to bottom as the kernel does, in its order of locks; take each stretch of work
 //! from a named cost; touch the lines of every object it writes.
 
+mod apparmor;
 pub mod btrfs;
 mod by_slot;
 pub mod cached;
@@ -14,6 +15,7 @@ pub mod dirty;
 pub mod ext4;
 mod file_locks;
 pub mod files_struct;
+mod folio_words;
 mod folios;
 mod hash_table;
 pub mod inode_cache;

@@ -58,9 +58,11 @@ pub async fn create<M: Machine, F: InodeOperations<M>>(
     m.at("create");
     let (sb, (before, after)) = (fs.super_block(), fs.create_times());
     let times = (before, sb.rest_of_open(m, after));
+    sb.calls.label.file_alloc(m).await;
     sb.calls.count_root(m).await;
     let inode =
         with_parent(fs, m, (dir, name), times, |slot| listed::file(*slot), pin!(fs.create(m, dir, name))).await?;
+    sb.calls.label.file_open(m).await;
     sb.calls.count_root(m).await;
     sb.times.made(m, Timed::File(inode));
     Ok(File { inode, written: false, writable: true })

@@ -270,8 +270,11 @@ pub async fn fiemap<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File
 pub async fn readdir<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir: DirId) {
     let lock = fs.directory_lock(dir);
     m.at("readdir");
+    let label = &fs.super_block().calls.label;
+    label.file_alloc(m).await;
     fs.super_block().calls.rename_lock.path_init(m).await;
     fs.super_block().times.asked(Timed::Directory(dir)); // opendir of the C library asks for the size of a block
+    label.file_open(m).await;
     fs.open_directory(m, dir).await;
     for (names, time) in fs.super_block().calls.readdir(fs.names(dir)) {
         m.lock(lock, Side::Read).await;
@@ -279,5 +282,6 @@ pub async fn readdir<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir: DirId
         touch_atime(fs, m, Timed::Directory(dir)).await;
         m.unlock(lock, Side::Read).await;
     }
+    label.file_free(m).await;
     fs.super_block().free_file(m);
 }

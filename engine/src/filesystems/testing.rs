@@ -15,7 +15,7 @@ use std::rc::Rc;
 pub const MS: Time = 1_000_000_000;
 
 /// The type of each lock, by its role.
-const LOCKS: [(&str, &str); 25] = [
+const LOCKS: [(&str, &str); 26] = [
     ("xfs.buffer", "semaphore"),
     ("xfs.ilock", "rwsem"),
     ("xfs.iolock", "rwsem"),
@@ -32,6 +32,7 @@ const LOCKS: [(&str, &str); 25] = [
     ("vfs.s_vfs_rename_mutex", "mutex"),
     ("vfs.rename_lock", "seqlock"),
     ("mm.lru_lock", "qspinlock"),
+    ("mm.folio_lock", "bit-lock"),
     ("vfs.d_lock", "qspinlock"),
     ("vfs.flc_lock", "qspinlock"),
     ("vfs.blocked_lock_lock", "qspinlock"),
