@@ -67,7 +67,7 @@ def parts(filesystem: str) -> Iterator[Part]:
     yield (
         "vfs",
         _OPERATIONS,
-        lambda rows: file_calls.counted(*(rows[name] for name in _OPERATIONS), filesystem),
+        lambda rows: file_calls.counted(rows["-operations"], rows["-directories"], filesystem),
     )
     yield from _OF[filesystem]
     if filesystem in ("xfs", "btrfs"):
@@ -80,7 +80,11 @@ def parts(filesystem: str) -> Iterator[Part]:
 
 _OF: dict[str, tuple[Part, ...]] = {
     "xfs": (
-        ("xfs", _OPERATIONS, lambda rows: file_calls.block_directory(*(rows[name] for name in _OPERATIONS))),
+        (
+            "xfs",
+            _OPERATIONS,
+            lambda rows: file_calls.block_directory(rows["-operations"], rows["-directories"]),
+        ),
     ),
     "ext4": (
         ("ext4", ("-loops",), lambda rows: synced.ext4(rows["-loops"])),
