@@ -156,20 +156,31 @@ def _classes(log: Log, code: Code) -> dict[str, NDArray[np.generic]]:
 def replaced(text: str, steps: Mapping[str, Mapping[str, float]]) -> str:
     """Return a table with the classes of some steps in place of those that it has of them.
 
-    A step that has fewer instructions here than in the table, as fewer operations were logged, has its classes in
-    proportion.
+    Where the steps of a group have fewer instructions here than in the table, as fewer operations were logged, they
+    have theirs in proportion. Within a group work may lie in a neighbouring step, as files have attribute forks.
     """
     table, _, classes = text.partition("classes:")
     lines = dict(re.findall(r"^    (\S+): (\{.*\})$", classes, flags=re.M))
     known = {name: float(n) for name, n in re.findall(r"^  (\S+): \{value: ([^,}]+)", table, flags=re.M)}
-    for step in steps.keys() & known.keys():
-        if step.endswith(_BY_HAND):
-            continue
-        more = max(1, known[step] / max(1, steps[step]["instructions"]))
-        of = {kind: f"{more * n:.5g}" for kind, n in steps[step].items() if round(more * n, 2) > 0}
+    taken = {step: counts for step, counts in steps.items() if step in known and not step.endswith(_BY_HAND)}
+    before: dict[str, float] = {}
+    here: dict[str, float] = {}
+    for step, counts in taken.items():
+        group = _group(step)
+        before[group] = before.get(group, 0) + known[step]
+        here[group] = here.get(group, 0) + counts["instructions"]
+    for step, counts in taken.items():
+        more = max(1, before[_group(step)] / max(1, here[_group(step)]))
+        of = {kind: f"{more * n:.5g}" for kind, n in counts.items() if round(more * n, 2) > 0}
         of |= {"overlap": f"{trees.OVERLAP[step]:g}"} if step in trees.OVERLAP else {}
         lines[step] = "{" + ", ".join(f"{kind}: {n}" for kind, n in of.items()) + "}"
     return table + HEAD + "".join(f"    {step}: {lines[step]}\n" for step in known if step in lines)
+
+
+def _group(step: str) -> str:
+    """Return the traced operation that a step is of, else the step."""
+    group = step.partition(".")[0]
+    return group if any(group in groups for groups in GROUPS.values()) else step
 
 
 if __name__ == "__main__":
