@@ -30,7 +30,7 @@ def expected(step: str, entries: int) -> float:
     prices: dict[str, float] = {
         name: each.plain for name, each in load_machine("guest-2cpu-emerald").classes.items()
     }
-    counts: dict[str, float] = {**load_classes("xfs").get(step, {})}
+    counts = {str(name): number for name, number in load_classes("xfs").get(step, {}).items()}
     besides = sum(prices[name] * counts.pop(name, 0) for name in ("fetch", "return"))
     whole = counts.pop("instructions", load_vfs_instructions("xfs")[step].plain)
     entered = load_machine("emulated").micro["syscall"].plain
