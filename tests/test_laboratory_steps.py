@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from laboratory import blocks, counted, fetched, steps
-from laboratory.jumps import is_indirect
+from laboratory import blocks, classed, fetched, steps
+from laboratory.jumps import is_indirect, word_behind
 from numpy.typing import NDArray
 
 from simfs.scenario import load, models
@@ -74,11 +74,26 @@ def test_a_thunk_is_an_indirect_jump_and_a_paravirtual_call_is_none(operands: st
     assert is_indirect(operands, {TEXT}) is indirect
 
 
-def test_classes_are_what_steps_count_more_while_they_are_weighed() -> None:
-    whole = {"a": [10, 20], "b": [5]}
-    atomic = {"a": [10 + counted.APART, 20 + 2 * counted.APART], "b": [5]}
-    kinds = dict.fromkeys(counted.CLASSES, whole) | {"atomic": atomic}
-    assert yaml.safe_load(counted.classes(whole, kinds))["classes"]["steps"] == {"a": {"atomic": 1.5}}
+@pytest.mark.parametrize(
+    ("operands", "behind"), [("qword ptr [rip + 0x10]", 16), ("qword ptr [rip - 0x8]", -8), ("rax", None)]
+)
+def test_a_paravirtual_call_says_where_its_word_is(operands: str, behind: int | None) -> None:
+    assert word_behind(operands) == behind
+
+
+def test_a_step_with_fewer_instructions_than_in_the_table_has_its_classes_in_proportion() -> None:
+    classes = classed.replaced(
+        "steps:\n  a: {value: 30, unit: u}\n", {"a": {"instructions": 20.0, "atomic": 3.0}}
+    )
+    assert yaml.safe_load(classes)["classes"]["steps"] == {"a": {"instructions": 30, "atomic": 4.5}}
+
+
+def test_classes_of_steps_that_were_not_counted_stay() -> None:
+    steps = "steps:\n  a: {value: 1}\n  b: {value: 2}\n"
+    old = f"{steps}classes:\n  steps:\n    a: {{atomic: 1}}\n    b: {{atomic: 2}}\n"
+    counts = {"b": {"instructions": 20.0, "atomic": 3.0, "mask": 0.001}, "unknown": {"instructions": 1.0}}
+    classes = yaml.safe_load(classed.replaced(old, counts))["classes"]["steps"]
+    assert classes == {"a": {"atomic": 1}, "b": {"instructions": 20, "atomic": 3}}
 
 
 def test_a_line_is_fetched_again_after_as_many_others_of_its_set_as_there_are_ways() -> None:

@@ -169,10 +169,10 @@ class EndToEnd(Section):
 
 T = TypeVar("T")
 
-Class = Literal["atomic", "unlock", "indirect", "user", "fetch", "overlap"]
+Class = Literal["atomic", "unlock", "indirect", "user", "mask", "return", "fetch", "overlap"]
 """Instructions that cost a machine more than others do: locked ones, releases of spinlocks, jumps through a register,
-accesses to the user's memory; and what others cost besides: `fetch`, lines of code that the core's L1 does not have,
-`overlap`, bytes that a string move copies less than a line away."""
+accesses to the user's memory, masks of interrupts; and what others cost besides: `return`, returns by a thunk, `fetch`,
+lines of code that the core's L1 does not have, `overlap`, bytes that a string move copies less than a line away."""
 
 
 class ActiveCores(Section):
@@ -250,7 +250,8 @@ class Filesystem(Section):
         return {name: quantity.plain for name, quantity in (self.constants | self.costs).items()}
 
 
-ClassCounts = dict[Class, Annotated[StrictFloat, Field(ge=0)]]
+ClassCounts = dict[Class | Literal["instructions"], Annotated[StrictFloat, Field(ge=0)]]
+"""Of a step, and all of its instructions where those of its classes were counted."""
 
 
 class Classes(Section):

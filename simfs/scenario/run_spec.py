@@ -249,20 +249,26 @@ def _counted(
     use: MachineUse,
     machine: Mapping[str, Any],
 ) -> dict[str, float]:
-    """Times of steps on this machine by their instructions; the engine multiplies all by `speed`."""
+    """Times of steps on this machine by their instructions; the engine multiplies all by `speed`.
+
+    Machines with prices of classes run kernels as they are booted: all instructions of a step are those of its classes.
+    """
     prices = _prices(use.profile, machine["costs"]["instruction"])
-    plain, entry = prices["plain"], _entry(use.profile, prices["plain"])
+    plain = prices["plain"]
     dearer = {name: price if name in _BESIDES else price - plain for name, price in prices.items()}
+    entry = _entry(use.profile, plain) - dearer.get("mask", 0)
+    known = classes if load_machine(use.profile).classes else {}
 
     def time(name: str, step: Quantity) -> float:
-        more = sum(dearer.get(each, 0) * number for each, number in classes.get(name, {}).items())
-        return step.plain * plain + more + _entries(name) * entry
+        counts = known.get(name, {})
+        more = sum(dearer.get(each, 0) * number for each, number in counts.items())
+        return counts.get("instructions", step.plain) * plain + more + _entries(name) * entry
 
     speed = machine["costs"]["speed"]
     return {name: time(name, step) / speed for name, step in steps.items()}
 
 
-_BESIDES = ("fetch", "overlap")
+_BESIDES = ("return", "fetch", "overlap")
 """Classes that are no instructions, but what these cost besides."""
 
 
@@ -275,7 +281,10 @@ def _prices(profile: str | Path, instruction: float) -> dict[str, float]:
 
 
 def _entry(profile: str | Path, instruction: float) -> float:
-    """Return what the way into the kernel and back takes beyond its instructions (stacks, mitigations): measured."""
+    """Return what the way into the kernel and back takes beyond its instructions (stacks, mitigations): measured.
+
+    Among them is one mask of interrupts (`exit_to_user_mode_prepare`), which steps have, too.
+    """
     machine = load_machine(profile)
     if "syscall" not in machine.micro:
         return 0

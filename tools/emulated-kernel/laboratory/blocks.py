@@ -86,6 +86,7 @@ class Log:
         self._packed = blocks["cpu"]
         self.function = symbols.of(self.pc)
         self._executed: dict[int, NDArray[np.int64]] = {}
+        self._entries: dict[tuple[str, ...], NDArray[np.int64]] = {}
         self.enters = self.pc == symbols.addresses[np.maximum(self.function, 0)]
 
     @property
@@ -149,8 +150,10 @@ class Log:
 
     def entries(self, *names: str) -> NDArray[np.int64]:
         """Return the positions at which functions of these names are entered; `.part.0` and the like count."""
-        wanted = np.array([n.partition(".")[0] in names for n in self.symbols.names])
-        return np.flatnonzero(self.enters & wanted[self.function])
+        if names not in self._entries:
+            wanted = np.array([n.partition(".")[0] in names for n in self.symbols.names])
+            self._entries[names] = np.flatnonzero(self.enters & wanted[self.function])
+        return self._entries[names]
 
     def task(self, position: int) -> int:
         """Return whose kernel stack it is, as a number."""

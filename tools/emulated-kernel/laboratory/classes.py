@@ -1,7 +1,8 @@
 """Which instructions of a block cost a real machine much more than others do: by the kernel's code.
 
-Code is read from the kernel's package as it was linked, so retpolines are calls of their thunks and every lock has its
-prefix, whatever the booted kernel has made of them. Needs capstone, pyelftools and zstd.
+Code is read from the kernel's package as it was linked, so retpolines and returns are jumps to their thunks, masks of
+interrupts are calls of `pv_ops` and every lock has its prefix, whatever the booted kernel has made of them. Needs
+capstone, pyelftools and zstd.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import lzma
 import struct
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -20,7 +21,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Symbol
 from numpy.typing import NDArray
 
-from laboratory.jumps import is_indirect
+from laboratory.jumps import is_indirect, word_behind
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _STAC = b"\x0f\x01\xcb"
@@ -30,6 +31,12 @@ _LONGEST = 15
 """Bytes of an instruction."""
 _PC_RELATIVE = (2, 4)
 """R_X86_64_PC32, R_X86_64_PLT32."""
+_LOWER_HALF = 0x20
+"""Returns in the upper half of a line need no thunk (`cpu_wants_rethunk_at`, 6.12.30: `its_return_thunk`)."""
+
+
+_TABLE = 80
+"""Words of `pv_ops`, at least."""
 
 
 class Code:
@@ -40,6 +47,7 @@ class Code:
         self._address = {name: int(address, 16) for address, _, name, *_ in reversed(words)}
         self._sections: list[tuple[int, bytes]] = []
         self._stac: set[int] = set()
+        self._masks: set[int] = set()
         self._load(ELFFile(BytesIO(_vmlinux(package))), None)
         for module in {w[3].strip("[]") for w in words if len(w) > 3}:
             own = {w[2]: int(w[0], 16) for w in words if w[3:] == [f"[{module}]"]}
@@ -52,14 +60,17 @@ class Code:
         )
         unlocks = (address for name, address in self._address.items() if name.startswith("_raw_spin_unlock"))
         self._thunks, self._unlocks = set(thunks), set(unlocks)
+        self._return = self._address.get("__x86_return_thunk")
         self._decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
 
-    def count(self, kind: str, pc: NDArray[np.uint64], instructions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many instructions of a class each block has."""
+    def count(
+        self, kinds: Iterable[str], pc: NDArray[np.uint64], instructions: NDArray[np.int64]
+    ) -> dict[str, NDArray[np.int8]]:
+        """Return how many instructions of some classes each block has."""
         blocks = pc ^ instructions.astype(np.uint64) << np.uint64(52)
         _, first, of = np.unique(blocks, return_index=True, return_inverse=True)
-        counts = [self._classes(int(pc[at]), int(instructions[at])).count(kind) for at in first]
-        return np.array(counts, dtype=np.int64)[of]
+        classes = [self._classes(int(pc[at]), int(instructions[at])) for at in first]
+        return {kind: np.array([each.count(kind) for each in classes], dtype=np.int8)[of] for kind in kinds}
 
     @cache  # noqa: B019 - a guest's code is kept as long as its logs
     def _classes(self, pc: int, instructions: int) -> list[str]:
@@ -68,13 +79,17 @@ class Code:
         begin, code = next(places, (0, b""))
         decoded = self._decoder.disasm_lite(code[begin : begin + _LONGEST * instructions], pc)
         found = ["unlock"] if pc in self._unlocks else []
-        for _, (address, _, mnemonic, operands) in zip(range(instructions), decoded, strict=False):
-            found += self._class(address, mnemonic, operands)
+        for _, (address, size, mnemonic, operands) in zip(range(instructions), decoded, strict=False):
+            found += self._class(address, address + size, mnemonic, operands)
         return found
 
-    def _class(self, address: int, mnemonic: str, operands: str) -> Iterator[str]:
+    def _class(self, address: int, behind: int, mnemonic: str, operands: str) -> Iterator[str]:
         if address in self._stac:
             yield "user"
+        if mnemonic == "call" and (at := word_behind(operands)) is not None and behind + at in self._masks:
+            yield "mask"
+        if mnemonic == "jmp" and operands == hex(self._return or 0) and not address & _LOWER_HALF:
+            yield "return"
         if mnemonic.startswith("lock ") or (mnemonic == "xchg" and "[" in operands):
             yield "atomic"
         elif mnemonic in ("call", "jmp") and is_indirect(operands, self._thunks):
@@ -83,6 +98,8 @@ class Code:
     def _load(self, elf: ELFFile, own: dict[str, int] | None) -> None:
         """Take the sections of the kernel, or of a module some of whose symbols lie there."""
         bases = _bases(elf, own) if own is not None else {}
+        if own is None:
+            self._masks = set(_pointers(elf, self._address["pv_ops"], self._address["pv_native_irq_disable"]))
         names = [section.name for section in elf.iter_sections()]
         for number, section in enumerate(elf.iter_sections()):
             base = section["sh_addr"] if own is None else bases.get(number)
@@ -101,6 +118,16 @@ class Code:
             )
             if kind in _PC_RELATIVE and target is not None:
                 data[at : at + 4] = struct.pack("<I", (target + addend - base - at) & 0xFFFF_FFFF)
+
+
+def _pointers(elf: ELFFile, table: int, function: int) -> Iterator[int]:
+    """Yield where a table of the kernel's data names a function."""
+    for section in elf.iter_sections():
+        start, data = section["sh_addr"], section.data() if section["sh_type"] == "SHT_PROGBITS" else b""
+        if start <= table < start + len(data):
+            at = table - start
+            words = struct.unpack_from(f"<{_TABLE}Q", data, at)
+            yield from (table + 8 * n for n, word in enumerate(words) if word == function)
 
 
 def _vmlinux(package: Path) -> bytes:

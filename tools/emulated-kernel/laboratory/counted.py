@@ -1,9 +1,8 @@
 """Make the tables `models/instructions/*.yaml` of what the guests of `just emulate steps` did.
 
-    python -m laboratory.counted FOLDER KERNEL
+    python -m laboratory.counted FOLDER
 
-FOLDER has a console, a trace and a log of blocks of each guest `steps-FILESYSTEM`; KERNEL is the unpacked package of
-their kernel, by whose code instructions are classed.
+FOLDER has a console, a trace and a log of blocks of each guest `steps-FILESYSTEM`.
 """
 
 from __future__ import annotations
@@ -11,25 +10,17 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING
 
-import numpy as np
 import yaml
-from numpy.typing import NDArray
 
 from laboratory import calls, file_calls, forced, loops, pushes, synced, trees
 from laboratory.blocks import Log, Symbols, logs
-from laboratory.fetched import fetches
 from laboratory.results import Result, read_console
 from laboratory.steps import Step, count, likeness, operations, steps
-
-if TYPE_CHECKING:
-    from laboratory.classes import Code
 
 MODELS = Path(__file__).parents[3] / "models"
 PER_EVENT = 10
@@ -50,12 +41,6 @@ _DIRECTORY = re.compile(r"xfs_ilock: dev 7:0 ino (0x[0-9a-f]+) flags ILOCK_SHARE
 Values = dict[str, list[int]]
 Table = tuple[str, Values, dict[str, str]]
 """Title, values and sources of a file."""
-CLASSES = ("atomic", "unlock", "indirect", "user", "fetch")
-"""Instructions that cost a machine more than others do (classes.py), and lines of code that come from the L2."""
-APART = 1_000_000
-"""What is counted of a class is counted so many times."""
-SPREAD = 0.2
-"""Range of what is counted of a class: another release or compiler, recalled."""
 
 
 @dataclass(frozen=True)
@@ -112,23 +97,13 @@ GROUPS: dict[str, dict[str, tuple[str, int, str]]] = {
 
 @dataclass(frozen=True)
 class Folder:
-    """What guests have written; what is of the class `kind` counts `APART` more."""
+    """What guests have written."""
 
     path: Path
-    kernel: Path
-    kind: str = ""
 
     def rows(self, name: str) -> list[Row]:
         """Return what the guest `steps-NAME` did; untraced rows come before the traced ones."""
-        found, kallsyms = read(self.path / f"steps-{name}")
-        for log in (row.log for row in found if self.kind):
-            log.weigh(APART * self._of_the_kind(log, kallsyms))
-        return found
-
-    def _of_the_kind(self, log: Log, kallsyms: str) -> NDArray[np.int64]:
-        if self.kind == "fetch":
-            return fetches(log)
-        return code_of(self.kernel, kallsyms).count(self.kind, log.pc, log.executes)
+        return read(self.path / f"steps-{name}")[0]
 
 
 def read(guest: Path) -> tuple[list[Row], str]:
@@ -145,23 +120,21 @@ def read(guest: Path) -> tuple[list[Row], str]:
     return [Row(*parts) for parts in zip(results, logged, traces, strict=True)], kallsyms
 
 
-@cache
-def code_of(kernel: Path, kallsyms: str) -> Code:
-    """Return the code of a kernel and its modules; needs packages that nothing else here needs."""
-    from laboratory.classes import Code
+def counted(all_rows: Sequence[Row], filesystem: str, few: bool = False) -> Values:
+    """Return what each step took, in every operation that is like the most frequent one of its row.
 
-    return Code(kernel, kallsyms)
-
-
-def counted(all_rows: Sequence[Row], filesystem: str) -> Values:
-    """Return what each step took, in every operation that is like the most frequent one of its row."""
+    Where there were `few` operations, a group may have none.
+    """
     groups = yaml.safe_load((MODELS / f"traces/{filesystem}.yaml").read_text())["groups"]
     costs = yaml.safe_load((MODELS / f"filesystems/{filesystem}.yaml").read_text())["costs"]
     found: Values = {}
     for group, key in GROUPS[filesystem].items():
         order = groups[group]["order"]
         row = next(row for row in all_rows if row.key == key and row.trace)
-        for op in alike(row.operations(worker=group.endswith("_gc")), order):
+        ops = alike(row.operations(worker=group.endswith("_gc")), order)
+        if not ops and not few:
+            raise ValueError(f"no operation is like the group that begins {', '.join(order[:5])}")
+        for op in ops:
             for step, instructions in count(op, order, PER_EVENT).items():
                 name = f"{group}.{step}"
                 if name in costs and costs[name]["evidence"] == "measured":
@@ -176,7 +149,7 @@ def alike(ops: list[list[Step]], order: Sequence[str]) -> list[list[Step]]:
     likely = {names: likeness(first[names], order) for names, n in kinds.items() if n >= RARE * len(ops)}
     best = max(likely, key=lambda names: (likely[names], kinds[names]))
     if likely[best] < LIKE:
-        raise ValueError(f"no operation is like the group that begins {', '.join(order[:5])}")
+        return []
     return [op for op in ops if tuple(step.name for step in op) == best]
 
 
@@ -203,13 +176,13 @@ def text(name: str, title: str, values: Values, sources: dict[str, str]) -> str:
 
 
 def main(folder: Folder) -> None:
-    """Write the tables of all filesystems whose guest was run."""
+    """Write the tables of all filesystems whose guest was run; their classes stay (classed.py)."""
     into = MODELS / "instructions"
     into.mkdir(exist_ok=True)
-    apart = {kind: tabulated(replace(folder, kind=kind)) for kind in CLASSES}
     for name, (title, values, sources) in tabulated(folder).items():
-        classed = classes(values, {kind: tables[name][1] for kind, tables in apart.items()})
-        (into / f"{name}.yaml").write_text(text(name, title, values, sources) + classed)
+        path = into / f"{name}.yaml"
+        _, head, classes = path.read_text().partition("classes:") if path.exists() else ("", "", "")
+        path.write_text(text(name, title, values, sources) + head + classes)
 
 
 def tabulated(folder: Folder) -> dict[str, Table]:
@@ -248,7 +221,7 @@ def tabulated(folder: Folder) -> dict[str, Table]:
         own |= file_calls.truncations(called[0], filesystem) if filesystem in ("xfs", "btrfs") else {}
         vfs |= around | loops.vfs(looped, filesystem) | file_calls.counted(*called, filesystem)
         if filesystem == "xfs":
-            vfs |= file_calls.small_folios(replace(folder, kind="").rows("xfs-folios"))  # another kernel
+            vfs |= file_calls.small_folios(folder.rows("xfs-folios"))
         here = (
             sources
             | pushes.SOURCES
@@ -262,26 +235,6 @@ def tabulated(folder: Folder) -> dict[str, Table]:
         )
         found[filesystem] = f"Steps of {filesystem}", own, here
     return found | {"vfs": ("The VFS around a filesystem's steps", vfs, sources | named)}
-
-
-HEAD = f"""\
-classes:  # fetch: lines of code that an L1 of 32 KiB does not have in the loop that was counted; overlap: by trees.py
-  source: "the same runs, by the code of the kernel's package; means"
-  evidence: measured
-  spread: {SPREAD}
-  steps:
-"""
-
-
-def classes(whole: Values, apart: Mapping[str, Values]) -> str:
-    """Return how many of each step's instructions are of each class, as YAML."""
-    lines = []
-    for step, taken in whole.items():
-        counts = {kind: (mean(of[step]) - mean(taken)) / APART for kind, of in apart.items()}
-        counts |= {"overlap": trees.OVERLAP[step]} if step in trees.OVERLAP else {}
-        met = ", ".join(f"{kind}: {n:.4g}" for kind, n in counts.items() if round(n, 2) > 0)
-        lines += [f"    {step}: {{{met}}}"] if met else []
-    return HEAD + "\n".join([*lines, ""]) if lines else ""
 
 
 def tables(all_rows: Sequence[Row], filesystem: str) -> tuple[Values, Values]:
@@ -301,4 +254,4 @@ def source(key: tuple[str, int, str]) -> str:
 
 
 if __name__ == "__main__":
-    main(Folder(Path(sys.argv[1]), Path(sys.argv[2])))
+    main(Folder(Path(sys.argv[1])))

@@ -20,9 +20,11 @@ EPOCH = "2026-01-01T00:00:00"
 """The guest's clock of day at power on: the same in every run."""
 KERNEL_ARGUMENTS = (
     "console=ttyS0 loglevel=4 mitigations=off nokaslr norandmaps tsc=reliable clocksource=tsc no_timer_check "
-    "init_on_alloc=0 audit=0 apparmor=0 selinux=0 nowatchdog lsm= cgroup_disable=memory "
-    "random.trust_cpu=on panic=-1"
+    "init_on_alloc=0 audit=0 apparmor=0 selinux=0 nowatchdog random.trust_cpu=on panic=-1"
 )
+BARE = "lsm= cgroup_disable=memory"
+CHARGED = "lsm=lockdown,landlock,bpf"
+"""As the guests of the data sets boot: `capability` is always there."""
 BUSYBOX = "busybox-static"
 DBENCH = "dbench=4.0-2.1"
 LOGS = {"LOG": ".blocks", "LINES": ".lines", "MEMORY": ".memory", "ACCESSES": ".accesses"}
@@ -71,7 +73,7 @@ class Laboratory:
 
     def _command(self, guest: plan.Guest, boot: Path, initrd: Path, log: Path, seed: int) -> list[str]:
         trace = log.with_suffix(".trace")
-        arguments = f"{KERNEL_ARGUMENTS} preempt={guest.preempt}"
+        arguments = f"{KERNEL_ARGUMENTS} {CHARGED if guest.charged else BARE} preempt={guest.preempt}"
         return [
             str(build_emulator(self.apt, self.folder)),
             *("-accel", "tcg,thread=single,tb-size=512"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
+
+_MEMORY = re.compile(r"qword ptr \[rip ([+-] 0x[0-9a-f]+)\]")
 
 
 def is_indirect(operands: str, thunks: Container[int]) -> bool:
@@ -15,3 +18,9 @@ def is_indirect(operands: str, thunks: Container[int]) -> bool:
     if operands.startswith("0x"):
         return int(operands, 16) in thunks
     return "[" not in operands
+
+
+def word_behind(operands: str) -> int | None:
+    """Return how far behind a call lies the word that says where it goes; none if it is no call through memory."""
+    found = _MEMORY.fullmatch(operands)
+    return int(found[1].replace(" ", ""), 16) if found else None
