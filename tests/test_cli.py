@@ -39,7 +39,7 @@ def test_the_help_groups_every_command_once() -> None:
 
 SAYS = {
     "whatif": "Causal profile",
-    "advise": "-> take agcount=4 and a directory per task",
+    "advise": "-> stay with agcount=4",
     "calibrate": "workload.user_cpu",
     "sensitivity": "machine.costs.line_llc",
 }
@@ -61,7 +61,8 @@ def test_the_example_of_the_help_runs(command: str, tmp_path: Path, monkeypatch:
         monkeypatch.chdir(tmp_path)
         assert RUNNER.invoke(app, ["run", "lock-cycle", "--quick", "--out", "results"]).exit_code == 0
     if command == "measure":
-        monkeypatch.setattr("simfs.measuring.measured.QUICK_SECONDS", 1.0)
+        monkeypatch.setattr("simfs.measuring.measured.QUICK_SECONDS", 0.1)
+        monkeypatch.setattr("simfs.measuring.measured.QUICK_ROUNDS", 1)
     if command == "lab":
         monkeypatch.setattr("simfs.reports.web.gallery.Gallery.serve_forever", lambda self: None)
     if command == "import":

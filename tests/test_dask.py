@@ -20,6 +20,7 @@ from typer.testing import CliRunner, Result
 from simfs.cli import app
 
 pytest.importorskip("distributed")
+pytestmark = pytest.mark.usefixtures("png_alone_in_file")
 
 RUNNER = CliRunner()
 SWEEP = [
