@@ -28,7 +28,7 @@ SWEEP = [
     "lock-cycle",
     "--quick",
     "--set",
-    "measure.duration=40 ms",
+    "measure.duration=20 ms",
     "--set",
     "measure.warmup=10 ms",
 ]

@@ -90,10 +90,10 @@ PREEMPTED_IN_DEBT = Drawn(
 NO_TIMES = {"warmup_ns": 0, "duration_ns": 0}
 
 EVENTS = 1_250
-"""Of a drawn scenario, about. `python -m tests.agree` takes 4,000."""
+"""Of a drawn scenario without files, about. `python -m tests.agree` takes 4,000."""
 
-SHIPPED_EVENTS = 600
-"""Of a point of a shipped scenario, after what sets it up."""
+FEW_EVENTS = 600
+"""Of one with files, which sets up some hundred before."""
 
 MOST_CPUS = 64
 """Of a shipped scenario: Python takes seconds for the kernel threads of 200. A thousand are compared once, below."""
@@ -157,7 +157,7 @@ def test_both_machines_give_the_same_trace_of_a_thousand_cpus() -> None:
 @share(0.2, INDEPENDENT)
 @given(file_scenarios())
 def test_both_machines_give_the_same_trace_of_any_filesystem_on_any_kernel(drawn: Drawn) -> None:
-    assert_same(short(drawn.spec(), EVENTS))
+    assert_same(short(drawn.spec(), FEW_EVENTS))
 
 
 @pytest.mark.slow
@@ -165,7 +165,7 @@ def test_both_machines_give_the_same_trace_of_any_filesystem_on_any_kernel(drawn
 def test_both_machines_give_the_same_trace_of_every_shipped_scenario(name: str) -> None:
     events = 0
     for spec in _few(points(name)):
-        events += assert_same(short(spec, SHIPPED_EVENTS))
+        events += assert_same(short(spec, FEW_EVENTS))
     assert events > 100
 
 
