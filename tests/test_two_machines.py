@@ -165,7 +165,8 @@ def test_both_machines_give_the_same_trace_of_any_filesystem_on_any_kernel(drawn
 def test_both_machines_give_the_same_trace_of_every_shipped_scenario(name: str) -> None:
     events = 0
     for spec in _few(points(name)):
-        events += assert_same(short(spec, FEW_EVENTS))
+        if events < 2 * FEW_EVENTS:  # of compiles, even four points have few
+            events += assert_same(short(spec, FEW_EVENTS))
     assert events > 100
 
 
@@ -177,10 +178,11 @@ def points(name: str) -> list[Spec]:
 
 
 def _few(specs: list[Spec]) -> list[Spec]:
-    """At most two points of a scenario, over variants and sweep, that differ where all are small."""
+    """At most four points of a scenario that differ where all are small, first those far apart (variants, sweep)."""
     small = [_small(spec) for spec in specs]
     different = list({json.dumps(spec | NO_TIMES): spec for spec in small}.values())
-    return different[:: -(-len(different) // 2)]
+    some = different[:: -(-len(different) // 4)]
+    return some[::2] + some[1::2]
 
 
 def _small(spec: Spec) -> Spec:
