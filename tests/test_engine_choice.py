@@ -18,8 +18,8 @@ SMALL = {
     "compile-24": [
         "workload.tasks=3",
         "workload.user_cpu=100 us",
-        "measure.duration=2 ms",
-        "measure.warmup=500 us",
+        "measure.duration=5 ms",
+        "measure.warmup=1 ms",
         "measure.replications=2",
     ],
 }
