@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from generated.independent import INDEPENDENT
 from generated.programs import GeneratedProgram, programs
 from generated.scenarios import Drawn, file_scenarios, lock_scenarios
-from machines import assert_same, short
+from machines import ALL, assert_same, short
 
 EVENTS = 4000
 """Most events of a drawn scenario, about, where nothing else is asked for."""
@@ -89,8 +89,8 @@ def compare(strategy: SearchStrategy[Any], number: int, asked: argparse.Namespac
 def same(drawn: Drawn | GeneratedProgram, most: float = EVENTS) -> int:
     """Compare on one, in about so many events at most. How many it had; AssertionError at what differs first."""
     if isinstance(drawn, Drawn):
-        return assert_same(short(drawn.spec(), most))
-    return assert_same(drawn.spec, drawn.worker, drawn.setup)
+        return assert_same(short(drawn.spec(), most), most=ALL)
+    return assert_same(drawn.spec, drawn.worker, drawn.setup, most=ALL)
 
 
 def traits(drawn: Drawn | GeneratedProgram) -> Iterator[str]:

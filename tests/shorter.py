@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-LESS = ("measure={duration: 20 ms, replications: 5}", "workload.user_cpu=1 ms", "calibrate=[]")
-LONG = ("run", "whatif", "observe")
-"""Commands that run `compile-24` for ten seconds of CPU time and more."""
+FEW = ("measure={duration: 10 ms, replications: 3}", "workload.user_cpu=1 ms", "calibrate=[]")
+SHORT = tuple(word for setting in FEW for word in ("--set", setting))
+OPTIONS = {
+    **{(name, "compile-24"): SHORT for name in ("run", "whatif", "observe", "advise")},
+    ("calibrate", "compile-24"): ("--set", "measure={duration: 100 ms, replications: 2}"),
+    ("check", "teachlocks.py:Sleeping"): ("--schedules", "300", "--schedules-only"),
+}
+"""Commands of ten seconds of CPU time and more, and what makes them short."""
+IN_PYTHON = ("--set", "measure={duration: 1 ms, replications: 2}")
 
 
 def shorter(words: list[str]) -> list[str]:
-    """The words of a command, with settings behind them if it would take long."""
-    long = words[0] in LONG and "compile-24" in words
-    return [*words, *(word for setting in LESS * long for word in ("--set", setting))]
+    """The words of a command, with options behind them if it would take long."""
+    if "simpy" in words:
+        return [*words, *IN_PYTHON]
+    return [*words, *OPTIONS.get((words[0], words[1] if words[1:] else ""), ())]

@@ -89,6 +89,7 @@ def test_a_sweep_in_a_directory_is_the_command_lines(answer: api.Answer, tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 def test_figures_are_matplotlibs(answer: api.Answer, tmp_path: Path) -> None:
     assert isinstance(answer.figure("factors"), Figure)
     with pytest.raises(ValueError, match="factors"):

@@ -58,4 +58,4 @@ def test_both_machines_do_the_same_where_room_is_short(reserving: str) -> None:
     spec = creating(reserving, "1 GiB", duration_ns=4e6)
     spec["filesystem"]["size_bytes"] = 120 << 20
     assert ("reclaim" in who(simulate_whole(spec), "btrfs.space_info")) == (reserving == "tickets")
-    assert assert_same(spec) > 100
+    assert assert_same(spec, most=6_000) > 100  # room is made from the 4,199th event on

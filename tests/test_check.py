@@ -106,7 +106,7 @@ def mine(folder: Path, old: str = "", new: str = "") -> str:
 
 @pytest.mark.slow
 def test_a_condition_may_try_to_take_the_lock(tmp_path: Path) -> None:
-    answer = check(mine(tmp_path), "--schedules", 500)
+    answer = check(mine(tmp_path), "--schedules", 500, "--schedules-only")
     assert answer.exit_code == 0, answer.output
 
 

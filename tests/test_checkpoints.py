@@ -71,9 +71,9 @@ def test_an_item_that_is_logged_again_takes_no_more_room(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_both_machines_push_the_same(tmp_path: Path) -> None:
-    spec = spec_of(tmp_path, "linux-6.12", {"cil_limit_mib": 0.05}, ms=1) | {"warmup_ns": 0.0}
+    spec = spec_of(tmp_path, "linux-6.12", {"cil_limit_mib": 0.02}, ms=0.4) | {"warmup_ns": 0.0}
     assert ctx_lock(simulate_whole(spec)).contended > 0
-    assert_same(spec)
+    assert_same(spec, most=9_000)  # the 3,279th event is the first wait, the 8,088th the next
 
 
 @pytest.mark.slow

@@ -50,6 +50,7 @@ def test_a_better_lock_is_better_and_seen_from_the_other_side_worse() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 def test_folders_compare_like_the_runs_they_hold(tmp_path: Path) -> None:
     out = tmp_path / "r"
     assert RUNNER.invoke(app, ["run", "lock-cycle", *OPTIONS, "--out", str(out)]).exit_code == 0

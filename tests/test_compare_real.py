@@ -165,11 +165,22 @@ def test_the_command_prints_a_table_or_json(scenario: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_number_behind_a_difference_is_named(scenario: str, tmp_path: Path) -> None:
+def test_the_number_behind_a_difference_is_named(
+    scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simfs.commands.compare.TRAJECTORIES", 2)
     real = tmp_path / "perf.csv"
     columns = "contended, total wait, max wait, avg wait, type, caller"
     real.write_text(f"# output: {columns}\n9, 9000000000, 1000000000, 1000000000, rwsem:W, do_unlinkat\n")
-    options = ["--operations", "9", "--set", "measure.duration=4 ms", "--why"]
+    options = [
+        "--operations",
+        "9",
+        "--set",
+        "measure.duration=4 ms",
+        "--set",
+        "measure.warmup=100 us",
+        "--why",
+    ]
     answer = RUNNER.invoke(app, ["compare", str(real), f"{scenario}:xfs", *options])
     assert answer.exit_code == 0, answer.stderr
     said = answer.stdout.splitlines()[-1]

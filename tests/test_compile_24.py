@@ -15,7 +15,7 @@ from engine import rate, scenario_spec, simulate, the_lock
 from simfs.results.run_result import RunResult
 
 TASKS = 24
-REPLICATIONS = 16
+REPLICATIONS = 8
 """XFS has two ways to run for seconds, with and without idle CPUs; one replication shows one of them."""
 
 

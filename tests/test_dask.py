@@ -20,6 +20,7 @@ from typer.testing import CliRunner, Result
 from simfs.cli import app
 
 pytest.importorskip("distributed")
+pytestmark = pytest.mark.usefixtures("png_alone_in_file")
 
 RUNNER = CliRunner()
 SWEEP = [
@@ -27,7 +28,7 @@ SWEEP = [
     "lock-cycle",
     "--quick",
     "--set",
-    "measure.duration=40 ms",
+    "measure.duration=20 ms",
     "--set",
     "measure.warmup=10 ms",
 ]

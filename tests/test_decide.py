@@ -124,7 +124,7 @@ def test_what_is_set_by_hand_wins_over_quick() -> None:
 def test_the_example_of_advise_names_what_the_full_run_names_with_another_seed_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With its own, `test_the_example_of_the_help_runs`, which tries other locks as well."""
+    """That locks are tried as well: `test_the_example_of_the_help_runs`, in short runs."""
     monkeypatch.setattr("simfs.experiments.advise.TRIED", 0)
     answer = RUNNER.invoke(app, ["advise", "compile-24", "--variant", "xfs", "--quick", "--seed", "2"])
     assert answer.stdout.startswith("-> take agcount=4 and a directory per task")

@@ -28,6 +28,7 @@ from simfs.results.store import ForeignRunError, Store, engine_version, write_wh
 from simfs.scenario import paths
 
 RUNNER = CliRunner()
+pytestmark = pytest.mark.usefixtures("png_alone_in_file")
 SIMFS = f"{sys.executable} -c 'from simfs.cli import main; main()'"
 SMALL = ["lock-cycle", "--quick", "--set", "sweep.workload.tasks=[2]", "--set", "measure.duration=1 ms"]
 

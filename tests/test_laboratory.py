@@ -10,7 +10,7 @@ import pytest
 from laboratory import initramfs, plan, results, trace
 from laboratory.dataset import FORMS, document
 
-from simfs.scenario import load, paths
+from simfs.scenario import Scenario, load, paths
 from simfs.scenario.fit_checks import chosen_rows
 from simfs.scenario.measured import load_dataset
 
@@ -190,15 +190,26 @@ def test_a_data_set_is_made_of_consoles(tmp_path: Path) -> None:
     assert {role for (x, _), role in roles.items() if x == 24} == {"predict"}
 
 
+@pytest.fixture(scope="module")
+def predicting() -> dict[str, list[Scenario]]:
+    """The shipped scenarios of each data set."""
+    found: dict[str, list[Scenario]] = {}
+    for scenario in map(load, paths.names(paths.SCENARIOS)):
+        if scenario.measured:
+            found.setdefault(scenario.measured.dataset, []).append(scenario)
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EMULATED)
-def test_emulated_data_say_how_they_were_made_and_fit_one_task_only(name: str) -> None:
+def test_emulated_data_say_how_they_were_made_and_fit_one_task_only(
+    name: str, predicting: dict[str, list[Scenario]]
+) -> None:
     data = load_dataset(name)
     assert data.evidence == "emulated"
     assert "QEMU" in data.source.where
     assert "emulate.py" in (data.source.read_from or "")
     assert all(row.role != "calibrate" for row in data.rows if row.x != 1)
-    for scenario in map(load, paths.names(paths.SCENARIOS)):
-        if scenario.measured and scenario.measured.dataset == name:
-            used = [data.rows[i] for wanted in scenario.calibrate for i in chosen_rows(data, wanted)]
-            assert all(row.x == 1 for row in used)
+    for scenario in predicting[name]:
+        used = [data.rows[i] for wanted in scenario.calibrate for i in chosen_rows(data, wanted)]
+        assert all(row.x == 1 for row in used)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from machines import assert_same
+from machines import ALL, assert_same
 from python_programs import Program, simulate, spec
 
 from engine import CONSTANTS, Spec, lock_cycle, one_lock
@@ -97,7 +97,7 @@ def test_both_machines_agree_where_waiters_lose_patience_soon(kind: str, batch: 
         hold_ns=3e3,
         **RANDOM,
     )
-    assert assert_same(given) > 500
+    assert assert_same(given, most=ALL) > 500
 
 
 @pytest.mark.slow
@@ -121,4 +121,4 @@ def test_both_machines_agree_where_slices_end_soon(
     given = lock_cycle(
         "mutex", 8, 3, duration_ns=6e5, costs=COSTS, kernel=kernel, think_ns=3e3, hold_ns=2e3, **RANDOM
     )
-    assert assert_same(given) > 500
+    assert assert_same(given, most=ALL) > 500

@@ -50,4 +50,4 @@ def test_without_voluntary_preemption_it_does_not() -> None:
 
 @pytest.mark.slow
 def test_both_machines_agree_on_where_tasks_may_sleep() -> None:
-    assert_same(removing("voluntary"))
+    assert_same(removing("voluntary"), most=7_000)  # which has two of those yields

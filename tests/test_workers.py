@@ -72,4 +72,4 @@ def test_nobody_is_woken_for_more_work_while_another_worker_is_at_work(seen: See
 
 @pytest.mark.slow
 def test_both_machines_agree_on_pools(spec: Spec) -> None:
-    assert_same(spec | {"duration_ns": 3e7})
+    assert_same(spec | {"duration_ns": 3e7}, most=10_000)

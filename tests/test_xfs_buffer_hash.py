@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from machines import assert_same
+from machines import ALL, assert_same
 
 from engine import Spec
 from simfs import _engine
@@ -50,7 +50,6 @@ def test_kernels_with_a_tree_of_buffers_have_no_grace_periods() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("tasks", "ms"), [(1, 64), (4, 30)])
-def test_both_machines_agree_on_tables_that_grow(tasks: int, ms: float) -> None:
+def test_both_machines_agree_on_tables_that_grow() -> None:
     """Twice, and until the old tables are gone."""
-    assert_same(creating(tasks, duration_ns=ms * 1e6))
+    assert_same(creating(4, duration_ns=30e6), most=ALL)

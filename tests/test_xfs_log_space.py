@@ -56,7 +56,7 @@ def test_both_machines_write_in_place_the_same(tmp_path: Path) -> None:
     spec["filesystem"]["costs"]["cil_limit_mib"] = 0.02
     names = {lock.name for lock in simulate_whole(spec).locks if lock.holder_device_ns > 0}
     assert "xfs.inode cluster" in names
-    assert_same(spec)
+    assert_same(spec, most=10_000)  # the 7,297th event is the first write in place
 
 
 @pytest.mark.slow

@@ -31,12 +31,12 @@ fn churn(seed: u64, most: u64, steps: u64) {
 
 #[test]
 fn a_small_directory_survives_churn() {
-    (0..200).for_each(|seed| churn(seed, 30, 400));
+    (0..80).for_each(|seed| churn(seed, 30, 400));
 }
 
 #[test]
 fn a_block_directory_survives_churn() {
-    (0..100).for_each(|seed| churn(seed, 120, 600));
+    (0..40).for_each(|seed| churn(seed, 120, 600));
 }
 
 #[test]

@@ -169,7 +169,7 @@ async fn come_and_go(ops: TreeOps<'_, PolledLocks>, numbers: Vec<u64>, rounds: u
 #[test]
 fn a_task_that_waited_for_the_root_goes_down_the_tree_that_it_finds() {
     let mut freed = 0;
-    for (seed, early_unlock) in (0..40).map(|seed| (seed, seed % 2 == 0)) {
+    for (seed, early_unlock) in (0..20).map(|seed| (seed, seed % 2 == 0)) {
         let (tree, locks) = (RefCell::new(Tree::new()), PolledLocks::default());
         let programs = (0..6_u64).map(|task| {
             let ops = TreeOps::new(
@@ -185,7 +185,7 @@ fn a_task_that_waited_for_the_root_goes_down_the_tree_that_it_finds() {
         assert!(tree.is_empty(tree.root()) && tree.level(tree.root()) == 0, "everything was deleted");
         freed += tree.counts.freed;
     }
-    assert!(freed > 500, "the trees must shrink often: {freed}");
+    assert!(freed > 200, "the trees must shrink often: {freed}");
 }
 
 #[test]
