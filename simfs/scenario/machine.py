@@ -105,6 +105,10 @@ class MachineUse(Section):
     speed: Annotated[StrictFloat, Field(gt=0, le=1000)] | None = Field(
         default=None, description="Factor on all program times."
     )
+    clock: Annotated[StrictFloat, Field(gt=0, le=10)] | None = Field(
+        default=None,
+        description="Clock of the cores over that at which the profile was measured; lines and memory keep theirs.",
+    )
     costs: CostsUse = Field(default=CostsUse(), description="Costs that replace the profile's.")
     memory: Size | None = Field(
         default=None, description="Size of the memory, a fifth of which can be dirty pages of files."

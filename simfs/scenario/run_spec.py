@@ -127,6 +127,7 @@ def _at_its_clock(machine: dict[str, Any], scenario: Scenario) -> dict[str, Any]
         load_machine(scenario.machine.profile),
         active_cores(machine, scenario.tasks, scenario.workload.binding),
     )
+    factor /= scenario.machine.clock or 1
     return machine if factor == 1 else clocked(machine, factor)
 
 
@@ -253,10 +254,11 @@ def _counted(
 
     Machines with prices of classes run kernels as they are booted: all instructions of a step are those of its classes.
     """
-    prices = _prices(use.profile, machine["costs"]["instruction"])
+    longer = _longer(use.profile, machine["costs"]["instruction"])
+    prices = _prices(use.profile, longer)
     plain = prices["plain"]
     dearer = {name: price if name in _BESIDES else price - plain for name, price in prices.items()}
-    entry = _entry(use.profile, plain) - dearer.get("mask", 0)
+    entry = _entry(use.profile, longer, plain) - dearer.get("mask", 0)
     known = classes if load_machine(use.profile).classes else {}
 
     def time(name: str, step: Quantity) -> float:
@@ -272,23 +274,28 @@ _BESIDES = ("return", "fetch", "overlap")
 """Classes that are no instructions, but what these cost besides."""
 
 
-def _prices(profile: str | Path, instruction: float) -> dict[str, float]:
-    """Return what instructions of counted steps take, by class; as much longer as those of locks (clocks, settings)."""
+def _longer(profile: str | Path, instruction: float) -> float:
+    """Return how many times as long as measured the core takes, by what an instruction of locks takes (clocks, settings)."""
+    usual = load_machine(profile).costs.instruction.plain
+    return instruction / usual if usual else 1
+
+
+def _prices(profile: str | Path, longer: float) -> dict[str, float]:
+    """Return what instructions of counted steps take, by class."""
     machine = load_machine(profile)
-    usual = machine.costs.instruction.plain
-    longer = instruction / usual if usual else 1
-    return {"plain": instruction} | {name: longer * each.plain for name, each in machine.classes.items()}
+    prices = {"plain": machine.costs.instruction.plain} | {name: q.plain for name, q in machine.classes.items()}
+    return {name: longer * price for name, price in prices.items()}
 
 
-def _entry(profile: str | Path, instruction: float) -> float:
+def _entry(profile: str | Path, longer: float, instruction: float) -> float:
     """Return what the way into the kernel and back takes beyond its instructions (stacks, mitigations): measured.
 
     Among them is one mask of interrupts (`exit_to_user_mode_prepare`), which steps have, too.
     """
-    machine = load_machine(profile)
-    if "syscall" not in machine.micro:
+    micro = load_machine(profile).micro
+    if "syscall" not in micro:
         return 0
-    return machine.micro["syscall"].plain - load_machine("emulated").micro["syscall"].plain * instruction
+    return longer * micro["syscall"].plain - load_machine("emulated").micro["syscall"].plain * instruction
 
 
 _ENTERED = re.compile(
