@@ -5,18 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from machines import assert_same
 
-from engine import run_scenario
+from engine import run_scenario, written_spec
 from simfs.results.run_result import RunResult
 
 
-def run(tmp_path: Path, job: str, size: str = "16 MiB") -> RunResult:
-    text = (
+def text(job: str, size: str = "16 MiB") -> str:
+    return (
         "simfs: 1\nname: prealloc\ntitle: prealloc\nmachine: {profile: server-24, cpus: 4}\n"
         f"kernel: linux-5.10\ndevice: nvme\nfilesystem: {{kind: btrfs, size: 8 GiB}}\n"
         f"workload: {{kind: fio, tasks: 2, block_size: 4 KiB, size: {size}, files: per-task, {job}}}\n"
     )
-    return run_scenario(tmp_path / "prealloc.yaml", text, warmup_ns=5e6, duration_ns=20e6)
+
+
+def run(tmp_path: Path, job: str, size: str = "16 MiB") -> RunResult:
+    return run_scenario(tmp_path / "prealloc.yaml", text(job, size), warmup_ns=5e6, duration_ns=20e6)
 
 
 def taken(result: RunResult, lock: str, site: str) -> float:
@@ -40,3 +44,9 @@ def test_what_was_written_there_before_takes_a_new_place(tmp_path: Path) -> None
     again = run(tmp_path, "rw: randwrite, fsync: 1, unwritten: true", size="64 KiB")
     assert taken(again, "btrfs.fs tree L0", "fsync") > 0.7
     assert taken(again, "btrfs.extent tree L0", "fsync") < 0.1
+
+
+@pytest.mark.slow
+def test_both_machines_do_the_same(tmp_path: Path) -> None:
+    made = written_spec(tmp_path / "prealloc.yaml", text("rw: randwrite, fsync: 2, unwritten: true"))
+    assert assert_same(made | {"warmup_ns": 0.0, "duration_ns": 1e6}) > 50
