@@ -163,9 +163,9 @@ def test_both_machines_do_the_same_on_btrfs(tmp_path: Path, kernel: str) -> None
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (("workload.rw=randrw",), "unwritten is for direct writes"),
-        (("workload.direct=false",), "unwritten is for direct writes"),
-        (("filesystem={kind: btrfs}",), "the extents of a file on btrfs are all written here"),
+        (("workload.rw=randrw",), "unwritten is for writes"),
+        (("workload.direct=false",), "unwritten is for direct writes on ext4"),
+        (("filesystem={kind: btrfs}",), "through the page cache on btrfs"),
     ],
 )
 def test_what_cannot_be_unwritten_is_refused(tmp_path: Path, options: tuple[str, ...], why: str) -> None:

@@ -316,9 +316,11 @@ def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     if job.written is not None and kind != "btrfs":
         at = document.place_of(("workload", "written")).value
         yield Problem(at, f"only btrfs gives each write a new place, so a file on {kind} has all its blocks")
-    if job.unwritten and kind != "ext4":
+    if job.unwritten and (kind, job.direct) not in (("ext4", True), ("btrfs", False)):
         at = document.place_of(("workload", "unwritten")).value
-        yield Problem(at, f"the extents of a file on {kind} are all written here")
+        yield Problem(
+            at, "unwritten is for direct writes on ext4, and for those through the page cache on btrfs"
+        )
 
 
 def _device_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

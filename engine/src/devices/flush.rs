@@ -5,7 +5,7 @@
 //! are written, so that those that began together share their second flush, too. So it is in each queue of the device, of which
 //! an NVMe drive has one for each CPU: what two CPUs have written shares nothing (`blk_get_flush_queue`, since 3.18).
 
-use super::{End, Place};
+use super::{End, Request};
 use std::collections::VecDeque;
 
 /// A request of a sequence.
@@ -30,8 +30,8 @@ pub(super) enum Next {
 #[derive(Debug)]
 pub(super) struct Sequence {
     pub preflush: bool,
-    /// How many bytes, and where; None for a flush alone.
-    pub data: Option<(u32, Place)>,
+    /// The write of its data; None for a flush alone.
+    pub data: Option<Request>,
     pub postflush: bool,
     pub end: End,
 }
@@ -113,8 +113,8 @@ impl Flushes {
         self.next.pop_front()
     }
 
-    /// A sequence's data.
-    pub fn data(&self, id: u32) -> (u32, Place) {
+    /// The write of a sequence's data.
+    pub fn data(&self, id: u32) -> Request {
         self.sequences[id as usize].as_ref().and_then(|begun| begun.sequence.data).expect("its data are to be written")
     }
 
@@ -146,10 +146,10 @@ impl Flushes {
 
 #[cfg(test)]
 mod tests {
-    use super::{End, Flushes, Next, Sequence, Step};
+    use super::{End, Flushes, Next, Request, Sequence, Step};
 
     fn log_write(done: u32, postflush: bool) -> Sequence {
-        Sequence { preflush: true, data: Some((4096, None)), postflush, end: End::Complete(done) }
+        Sequence { preflush: true, data: Some(Request::write(4096, None)), postflush, end: End::Complete(done) }
     }
 
     /// What is to be done now: requests, and completions as numbers.

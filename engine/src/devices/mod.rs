@@ -236,13 +236,10 @@ impl BlockDevice {
             return self.serve_bio(m, Bio { request, end }).await;
         }
         m.run(Account::System, self.submit).await;
-        let (preflush, data, postflush) = match request {
-            Request::Flush => (true, None, false),
-            Request::LogWrite { bytes, at, preflush, fua } => (preflush, Some((bytes, at)), fua && !self.fua),
-            Request::Read { .. } | Request::Write { .. } => (false, None, false),
-        };
+        let preflush = request.flushes();
+        let postflush = matches!(request, Request::LogWrite { fua: true, .. }) && !self.fua;
         if preflush || postflush {
-            let queue = if self.flushes.len() > 1 { m.cpu() } else { 0 };
+            let (data, queue) = (request.after_flush(), if self.flushes.len() > 1 { m.cpu() } else { 0 });
             self.flushes_of(queue).begin(Sequence { preflush, data, postflush, end });
             self.go_on(m, queue).await;
         } else {
@@ -378,10 +375,7 @@ impl BlockDevice {
                     m.run(Account::System, device.dispatch).await;
                     let request = match step {
                         Step::Flush => Request::Flush,
-                        Step::Data(id) => {
-                            let (bytes, at) = device.flushes_of(queue).data(id);
-                            Request::write(bytes, at)
-                        }
+                        Step::Data(id) => device.flushes_of(queue).data(id),
                     };
                     device.issue(&m, request, Part::Sequence((queue, step)));
                 }

@@ -59,6 +59,8 @@ pub(super) struct Timing {
     read: Service,
     write: Service,
     flush: Service,
+    /// What is written past its cache is in the flash before it is done, as after a flush.
+    past_cache: bool,
     bandwidth: Option<BandwidthSpec>,
     /// How long a write keeps the flash.
     flash: Time,
@@ -76,6 +78,7 @@ impl Timing {
             read: service(&spec.read),
             write: service(&spec.write),
             flush: service(&spec.flush),
+            past_cache: spec.served_by == ServedBy::Hardware && spec.fua && spec.write_cache,
             bandwidth: spec.bandwidth,
             flash: spec.small_writes.map_or(0, |writes| from_ns(NS_PER_SECOND / writes.rate)),
             capacity: spec.disk.map(|disk| disk.capacity_bytes),
@@ -88,6 +91,9 @@ impl Timing {
         let random = &mut self.random.borrow_mut();
         match request {
             Request::Read { bytes, .. } => self.read.draw(random, bytes),
+            Request::LogWrite { bytes, fua: true, .. } if self.past_cache => {
+                self.write.draw(random, bytes) + self.flush.draw(random, 0)
+            }
             Request::Write { bytes, .. } | Request::LogWrite { bytes, .. } => self.write.draw(random, bytes),
             Request::Flush => self.flush.draw(random, 0),
         }

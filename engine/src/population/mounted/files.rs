@@ -337,8 +337,15 @@ fn fio_jobs(spec: &RunSpec) -> Result<Jobs, String> {
     if kind == FilesystemKind::Tmpfs && jobs.iodepth > 1 {
         return Err("workload.params.iodepth: tmpfs has no requests".into());
     }
-    if jobs.file.unwritten && !(kind == FilesystemKind::Ext4 && jobs.direct) {
-        return Err("workload.params.unwritten: needs direct writes on ext4".into());
+    let unwritten = match kind {
+        FilesystemKind::Ext4 => jobs.direct,
+        FilesystemKind::Btrfs => !jobs.direct && jobs.written == 0.0,
+        _ => false,
+    };
+    if jobs.file.unwritten && !unwritten {
+        return Err(
+            "workload.params.unwritten: needs direct writes on ext4, or others on btrfs from the beginning".into()
+        );
     }
     if spec.device.is_none()
         && (jobs.direct && kind == FilesystemKind::Btrfs || matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4))

@@ -143,7 +143,7 @@ impl Btrfs {
         m.run(Account::System, c.ordered + c.submit).await;
         let item = items::extent(inode.ino, io.offset);
         let extent = Extent { item, offset: io.offset, place: 0, bytes: u64::from(io.bytes) };
-        self.write_extent(m, slot, extent, before.is_some(), io.done.filter(|_| !buffered)).await;
+        self.write_extent(m, slot, extent, io.done.filter(|_| !buffered)).await;
         m.moved(u64::from(asked.bytes));
         self.direct.cached.get_or_make(slot, Rc::default).borrow_mut().remove(&io.offset);
         if relocks {
@@ -158,16 +158,9 @@ impl Btrfs {
     }
 
     /// Submits a direct write, which completes `done`, or is waited for.
-    async fn write_extent<M: Machine>(
-        &self,
-        m: &M,
-        slot: u32,
-        mut extent: Extent,
-        in_place: bool,
-        done: Option<LockId>,
-    ) {
+    async fn write_extent<M: Machine>(&self, m: &M, slot: u32, mut extent: Extent, done: Option<LockId>) {
         let written = done.unwrap_or_else(|| m.new_completion());
-        self.submit_ordered(m, slot, &mut extent, in_place, written).await;
+        self.submit_ordered(m, slot, &mut extent, written).await;
         if done.is_none() {
             m.wchan("iomap_dio_rw");
             m.wait_for(written).await;

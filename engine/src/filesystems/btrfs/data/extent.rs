@@ -16,7 +16,7 @@ pub struct Extent {
 }
 
 /// An extent of a file, and where it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placed {
     /// Its first byte in the file.
     pub offset: u64,
@@ -26,11 +26,18 @@ pub struct Placed {
     pub bytes: u64,
     /// The transaction that put its item into the tree.
     pub generation: u64,
+    /// It was allocated by `fallocate`, and nothing was written to it.
+    pub unwritten: bool,
 }
 
 impl Placed {
     pub(super) fn end(&self) -> u64 {
         self.offset + self.bytes
+    }
+
+    /// Where a byte of the file that lies in it is on disk.
+    pub(super) fn place_of(&self, byte: u64) -> u64 {
+        self.place + (byte - self.offset)
     }
 
     /// What of it is behind a byte of the file.

@@ -5,6 +5,7 @@ mod extent;
 mod flush;
 pub mod ordered;
 mod pages;
+mod prealloc;
 
 pub use extent::{Extent, Placed, Replaced};
 
@@ -58,6 +59,8 @@ pub struct FileData {
     no_xattrs: bool,
     /// Its data are another file's and none was written since: no page of it is in memory.
     without_pages: bool,
+    /// `fallocate` has made some of its extents (`BTRFS_INODE_PREALLOC`).
+    preallocated: bool,
     /// The pages before this one have maps of the holes that they are until they are written back.
     mapped: u64,
     /// What of it is in memory, where memory has an end.
@@ -75,7 +78,7 @@ impl FileData {
         let each = (size / extents.max(1)).next_multiple_of(u64::from(BLOCK)).clamp(u64::from(BLOCK), MAX_EXTENT);
         let place = |offset: u64| {
             let bytes = each.min((size - offset).next_multiple_of(u64::from(BLOCK)));
-            Placed { offset, place: allocate(bytes), bytes, generation: 0 }
+            Placed { offset, place: allocate(bytes), bytes, generation: 0, unwritten: false }
         };
         let extents = (0..size).step_by(each as usize).map(place).collect();
         Self { size, extents, ..Self::default() }
@@ -375,7 +378,7 @@ impl FileData {
             let size = self.size as u32;
             self.inline = Some(size);
             (self.dirty, self.dirty_pages) = Default::default();
-            self.extents = vec![Placed { offset: 0, place: 0, bytes: 0, generation: self.changed }];
+            self.extents = vec![Placed { generation: self.changed, ..Placed::default() }];
             return vec![Extent { item: items::inline_extent(ino, size), offset: 0, place: 0, bytes: 0 }];
         }
         std::iter::from_fn(|| self.take_extent(ino, MAX_EXTENT)).collect()
@@ -386,7 +389,7 @@ impl FileData {
         let page = u64::from(BLOCK);
         let (first, end) = self.dirty.pop_first()?;
         self.inline = None;
-        let pages = (end - first).min((most / page).max(1));
+        let pages = (end - first).min((most / page).max(1)).min(self.pages_alike(first, end));
         if first + pages < end {
             self.dirty.insert(first + pages, end);
         }

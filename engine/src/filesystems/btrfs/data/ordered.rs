@@ -30,10 +30,18 @@ cost_table!(OrderedCosts {
 struct Ordered {
     slot: u32,
     extent: Extent,
-    /// It lies where data of the file lay before: the trees know it.
-    in_place: bool,
-    /// What it takes the place of.
-    replaced: Replaced,
+    placing: Placing,
+}
+
+/// Where data on their way to the device lie.
+#[derive(Clone, Debug)]
+enum Placing {
+    /// In a new place, in that of what they replace.
+    New(Replaced),
+    /// Where data of the file lay before: the trees know it.
+    Kept,
+    /// In an extent that was allocated before and not written.
+    Unwritten,
 }
 
 /// Ordered extents of all files.
@@ -94,27 +102,30 @@ impl OrderedExtents {
 }
 
 impl Btrfs {
-    /// An extent gets its place (`cow_file_range`), and its write is submitted, whose end completes `written`.
-    pub(crate) async fn submit_ordered<M: Machine>(
-        &self,
-        m: &M,
-        slot: u32,
-        extent: &mut Extent,
-        in_place: bool,
-        written: LockId,
-    ) {
-        let (mut replaced, at, mut first) = (Replaced::default(), extent.offset, 0);
-        if !in_place {
+    /// An extent gets its place, unless it has one (`cow_file_range`, `run_delalloc_nocow`), and its write is submitted, whose end
+    /// completes `written`.
+    pub(crate) async fn submit_ordered<M: Machine>(&self, m: &M, slot: u32, extent: &mut Extent, written: LockId) {
+        let (at, mut first) = (extent.offset, 0);
+        let before = self.data(slot).extent_of(at).filter(|before| self.is_written_in_place(before));
+        let placing = if let Some(before) = before {
+            extent.place = before.place_of(at);
+            if before.unwritten {
+                Placing::Unwritten
+            } else {
+                Placing::Kept
+            }
+        } else {
             let mut space = self.extents.refs.space.borrow_mut();
             extent.place = space.allocate_data(extent.bytes);
             first = space.take_unwritten(extent.place + extent.bytes).min(extent.bytes);
             drop(space);
             let &mut Extent { offset, place, bytes, .. } = extent;
-            replaced = self.data(slot).put(Placed { offset, place, bytes, generation: self.transid() });
-        }
+            let placed = Placed { offset, place, bytes, generation: self.transid(), unwritten: false };
+            Placing::New(self.data(slot).put(placed))
+        };
         let id = self.ordered.next.get();
         self.ordered.next.set(id.wrapping_add(1));
-        self.ordered.under_way.borrow_mut().insert(id, Ordered { slot, extent: *extent, in_place, replaced });
+        self.ordered.under_way.borrow_mut().insert(id, Ordered { slot, extent: *extent, placing });
         let request = Request::Write { bytes: extent.bytes as u32, at: Some(at), first: first as u32 };
         self.log.storage.submit(m, request, End::Both(self.ordered.writes.clone(), (id, written))).await;
     }
@@ -159,8 +170,14 @@ impl Btrfs {
         let ordered = self.ordered.under_way.borrow()[&id].clone();
         m.run(Account::System, c.start).await;
         let handle = self.transaction.join(m).await;
-        if !ordered.in_place {
-            self.insert_ordered(m, &ordered).await;
+        match &ordered.placing {
+            Placing::New(replaced) => self.insert_ordered(m, &ordered, replaced).await,
+            Placing::Unwritten => {
+                self.mark_written(m, ordered.slot, &ordered.extent, c.item).await;
+                m.run(Account::System, c.reference).await;
+                self.add_sums(m, &ordered.extent).await;
+            }
+            Placing::Kept => {}
         }
         m.run(Account::System, c.end).await;
         self.data(ordered.slot).written(ordered.extent, self.transid());
@@ -172,20 +189,25 @@ impl Btrfs {
     }
 
     /// `insert_ordered_extent_file_extent` and `add_pending_csums`.
-    async fn insert_ordered<M: Machine>(&self, m: &M, ordered: &Ordered) {
+    async fn insert_ordered<M: Machine>(&self, m: &M, ordered: &Ordered, replaced: &Replaced) {
         let (c, extent) = (&self.ordered.costs, &ordered.extent);
         let locked = self.fs_root.locked(m);
         let ops = locked.ops();
         let mut path = ops.replace_extent(extent.item).await;
         m.run(Account::System, self.fs_root.after_search(c.item)).await;
         ops.release_path(&mut path).await;
-        if let Some(tail) = ordered.replaced.tail {
+        if let Some(tail) = replaced.tail {
             let ino = self.file(ordered.slot).ino;
             self.insert(m, &[crate::filesystems::btrfs::tree::items::extent(ino, tail.offset)], 0).await;
         }
         self.extents.refs.add_data(m, extent.place, extent.bytes).await;
-        self.give_back_data(m, ordered.replaced.gone).await;
+        self.give_back_data(m, replaced.gone).await;
         m.run(Account::System, c.reference).await;
+        self.add_sums(m, extent).await;
+    }
+
+    /// `add_pending_csums`.
+    async fn add_sums<M: Machine>(&self, m: &M, extent: &Extent) {
         if !self.nodatacow {
             self.extents.add_csums(m, extent.place, extent.bytes).await;
         }

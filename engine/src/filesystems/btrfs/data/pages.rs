@@ -15,8 +15,13 @@ impl Btrfs {
             Some(written) => (written.bytes, written.bytes / u64::from(written.block)),
             None => (laid.bytes, laid.extents),
         };
-        let mut data =
-            self.extents.lay_out_data(!self.nodatacow, |allocate| FileData::on_disk(bytes, extents, allocate));
+        let mut data = self.extents.lay_out_data(!self.nodatacow && !laid.unwritten, |allocate| {
+            if laid.unwritten {
+                FileData::preallocated(bytes, allocate)
+            } else {
+                FileData::on_disk(bytes, extents, allocate)
+            }
+        });
         if memory.is_limited() {
             let pages = Rc::new(PageCache::of(laid.bytes, laid.cached && laid.written.is_none()).noting_releases());
             match laid.written {

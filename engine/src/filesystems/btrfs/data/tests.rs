@@ -12,7 +12,7 @@ fn a_small_file_lies_in_the_tree_until_it_outgrows_it() {
     data.write(9, 4096, 7);
     let written = data.write_back(300);
     assert_eq!((written.len(), written[0].bytes, written[0].item.size), (1, 8192, 53));
-    let inline = data.put(Placed { offset: 0, place: 1 << 20, bytes: 8192, generation: 7 });
+    let inline = data.put(Placed { offset: 0, place: 1 << 20, bytes: 8192, generation: 7, unwritten: false });
     assert_eq!(inline.gone.map(|extent| extent.bytes), Some(0), "what was inline is no more");
     assert_eq!(data.extents().len(), 1);
 }
@@ -32,19 +32,25 @@ fn writes_one_after_the_other_are_one_extent_and_others_each_their_own() {
 #[test]
 fn what_is_written_into_the_middle_of_an_extent_splits_it() {
     let mut data = FileData::on_disk(1 << 20, 1, |_| 1 << 30);
-    let written = Placed { offset: 8192, place: 77 << 20, bytes: 4096, generation: 0 };
+    let written = Placed { offset: 8192, place: 77 << 20, bytes: 4096, generation: 0, unwritten: false };
     let replaced = data.put(written);
     assert_eq!(
         replaced.tail,
-        Some(Placed { offset: 12288, place: (1 << 30) + 12288, bytes: (1 << 20) - 12288, generation: 0 })
+        Some(Placed {
+            offset: 12288,
+            place: (1 << 30) + 12288,
+            bytes: (1 << 20) - 12288,
+            generation: 0,
+            unwritten: false
+        })
     );
     assert_eq!(replaced.gone, None, "the rest of it is used");
     let bytes: Vec<u64> = data.extents().iter().map(|extent| extent.bytes).collect();
     assert_eq!(bytes, [8192, 4096, (1 << 20) - 12288]);
     assert_eq!(data.put(Placed { place: 78 << 20, ..written }).gone, Some(written));
-    let first = data.put(Placed { offset: 0, place: 79 << 20, bytes: 4096, generation: 0 });
+    let first = data.put(Placed { offset: 0, place: 79 << 20, bytes: 4096, generation: 0, unwritten: false });
     assert_eq!(first.tail.map(|tail| (tail.offset, tail.bytes)), Some((4096, 4096)));
-    let second = data.put(Placed { offset: 4096, place: 80 << 20, bytes: 4096, generation: 0 });
+    let second = data.put(Placed { offset: 4096, place: 80 << 20, bytes: 4096, generation: 0, unwritten: false });
     assert_eq!(second.gone, None, "what is left of the whole lies behind");
     let gone: Vec<u64> = data.drop_extents().iter().filter_map(|(_, gone)| gone.map(|gone| gone.bytes)).collect();
     assert_eq!(gone, [4096, 4096, 4096, 1 << 20], "three extents and at last the whole");
@@ -73,4 +79,53 @@ fn what_is_logged_or_committed_is_not_logged_again() {
     assert!(data.needs_log(7, 6));
     assert!(data.needs_log(8, 6), "the commit of 7 is on its way");
     assert!(!data.needs_log(8, 7), "the commit of 7 has it on disk");
+}
+
+fn written(offset: u64, bytes: u64) -> Extent {
+    Extent { item: items::extent(300, offset), offset, place: offset, bytes }
+}
+
+#[test]
+fn what_is_written_into_the_middle_of_an_allocation_is_an_item_more_on_either_side() {
+    let mut data = FileData::preallocated(1 << 20, |_| 1 << 30);
+    let change = data.convert(&written(8192, 4096), 3, |_| true);
+    assert_eq!(
+        (&change.comes[..], &change.goes[..], change.on_disk),
+        (&[8192, 12288][..], &[][..], (1 << 30, 1 << 20))
+    );
+    let kinds: Vec<_> = data.extents().iter().map(|e| (e.offset, e.place - (1 << 30), e.unwritten)).collect();
+    assert_eq!(kinds, [(0, 0, true), (8192, 8192, false), (12288, 12288, true)]);
+    assert_eq!(data.on_device(), [(1 << 30, 1 << 20)]);
+}
+
+#[test]
+fn what_is_written_beside_written_parts_of_an_allocation_joins_them() {
+    let mut data = FileData::preallocated(16384, |_| 1 << 30);
+    let mut write = |offset, in_leaf: bool| {
+        let change = data.convert(&written(offset, 4096), 3, |_| in_leaf);
+        (change.comes.to_vec(), change.goes.to_vec(), data.extents().len())
+    };
+    assert_eq!(write(0, true), (vec![4096], vec![], 2));
+    assert_eq!(write(4096, true), (vec![8192], vec![4096], 2), "the item of the rest moves on");
+    assert_eq!(write(12288, true), (vec![12288], vec![], 3));
+    assert_eq!(write(8192, true), (vec![], vec![8192, 12288], 1));
+    assert_eq!(data.on_device(), [(1 << 30, 16384)]);
+    assert!(data.unwritten().is_empty());
+}
+
+#[test]
+fn an_item_in_another_leaf_is_not_joined() {
+    let mut data = FileData::preallocated(16384, |_| 1 << 30);
+    data.convert(&written(0, 4096), 3, |_| true);
+    let change = data.convert(&written(4096, 4096), 3, |offset| offset > 0);
+    assert_eq!((&change.comes[..], &change.goes[..]), (&[8192][..], &[][..]));
+}
+
+#[test]
+fn dirty_pages_are_taken_by_the_extent_that_was_not_written_in_which_they_lie() {
+    let mut data = FileData::preallocated(16384, |_| 1 << 30);
+    data.convert(&written(4096, 4096), 3, |_| true);
+    data.write(0, 16384, 3);
+    let taken: Vec<_> = data.write_back(300).iter().map(|extent| (extent.offset, extent.bytes)).collect();
+    assert_eq!(taken, [(0, 4096), (4096, 4096), (8192, 8192)]);
 }

@@ -62,21 +62,21 @@ impl Btrfs {
         mut extents: Vec<Extent>,
         written: &mut Vec<LockId>,
     ) -> Vec<Extent> {
-        let in_place: Vec<bool> =
+        let stays: Vec<bool> =
             extents.iter().map(|extent| self.nodatacow && self.data(slot).extent_of(extent.offset).is_some()).collect();
-        if self.nodatacow {
+        if self.nodatacow || self.data(slot).is_preallocated() {
             for place in self.places_of(slot, &extents) {
                 self.check_nocow(m, ino, place).await;
             }
         }
-        for (extent, &in_place) in extents.iter_mut().zip(&in_place) {
+        for extent in &mut extents {
             self.ordered.wait_for_range(m, slot, extent.offset, extent.bytes).await;
             let done = m.new_completion();
-            self.submit_ordered(m, slot, extent, in_place, done).await;
+            self.submit_ordered(m, slot, extent, done).await;
             written.push(done);
         }
-        let mut known = in_place.iter();
-        extents.retain(|_| known.next() == Some(&false)); // the others stay where they are
+        let mut stays = stays.iter();
+        extents.retain(|_| stays.next() == Some(&false)); // the log has nothing to learn of the others
         extents
     }
 
@@ -125,8 +125,15 @@ impl Btrfs {
         if self.nocow_check == NocowCheck::PathReleased {
             ops.release_path(&mut path).await;
         }
-        self.extents.look_for_other_refs(m, extent.place).await;
-        self.extents.look_for_csums(m, extent.place).await;
+        if self.is_written_in_place(&extent) {
+            self.extents.look_for_other_refs(m, extent.place).await;
+            self.extents.look_for_csums(m, extent.place).await;
+        }
         ops.release_path(&mut path).await;
+    }
+
+    /// Whether what is written to an extent stays there.
+    pub(crate) fn is_written_in_place(&self, extent: &Placed) -> bool {
+        self.nodatacow || extent.unwritten
     }
 }
