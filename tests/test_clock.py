@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from engine import scenario_spec
+from simfs.scenario import expand, load
 from simfs.scenario.clock import active_cores, slowed
 from simfs.scenario.models import load_machine
+from simfs.scenario.run_spec import to_run_spec
 
 
 @pytest.mark.parametrize(
@@ -49,3 +51,15 @@ def test_what_a_core_does_takes_longer_and_lines_come_as_fast() -> None:
         assert all_active["costs"][name] == pytest.approx(alone["costs"][name] * 3.1 / 2.6), name
     assert all_active["costs"]["line_remote"] == alone["costs"]["line_remote"]
     assert all_active["caches"] == alone["caches"]
+
+
+def test_a_slower_clock_leaves_lines_and_memory_as_they_are() -> None:
+    def machine(*settings: str) -> dict[str, Any]:
+        use = load("guest-cold", ["sweep={}", *settings])
+        spec: dict[str, Any] = to_run_spec(expand(use)[0], 0)["machine"]
+        return spec
+
+    usual, slow = machine(), machine("machine.clock=0.8")
+    assert slow["costs"]["context_switch"] == pytest.approx(usual["costs"]["context_switch"] / 0.8)
+    assert slow["costs"]["line_socket"] == usual["costs"]["line_socket"]
+    assert slow["caches"] == usual["caches"]

@@ -80,3 +80,9 @@ def line_hit(scenario: str, *settings: str) -> float:
 def test_atomics_that_steps_have_are_not_paid_twice() -> None:
     assert line_hit("guest-operations") == 0
     assert line_hit("lock-cycle") == load_machine("guest-2cpu-emerald").costs.line_hit.plain
+
+
+@pytest.mark.parametrize(("step", "entries"), [("call.fstat", 1), ("call.setattr_under_i_rwsem", 0)])
+def test_all_that_a_core_does_takes_longer_by_its_clock(step: str, entries: int) -> None:
+    slow = costs("guest-2cpu-emerald", "machine.clock=0.8")
+    assert slow[step] == pytest.approx(expected(step, entries) / 0.8)

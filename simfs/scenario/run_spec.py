@@ -283,7 +283,9 @@ def _longer(profile: str | Path, instruction: float) -> float:
 def _prices(profile: str | Path, longer: float) -> dict[str, float]:
     """Return what instructions of counted steps take, by class."""
     machine = load_machine(profile)
-    prices = {"plain": machine.costs.instruction.plain} | {name: q.plain for name, q in machine.classes.items()}
+    prices = {"plain": machine.costs.instruction.plain} | {
+        name: q.plain for name, q in machine.classes.items()
+    }
     return {name: longer * price for name, price in prices.items()}
 
 
