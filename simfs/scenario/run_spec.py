@@ -275,7 +275,7 @@ _BESIDES = ("return", "fetch", "overlap")
 
 
 def _longer(profile: str | Path, instruction: float) -> float:
-    """Return how many times as long as measured the core takes, by what an instruction of locks takes (clocks, settings)."""
+    """Return how many times as long as measured the core takes, by an instruction of locks (clocks, settings)."""
     usual = load_machine(profile).costs.instruction.plain
     return instruction / usual if usual else 1
 
