@@ -40,6 +40,15 @@ def test_the_block_of_a_directory_is_what_a_function_takes_more() -> None:
     assert found == {f"dir_block.{name}": [70] for name in file_calls.BLOCK_PARTS}
 
 
+def test_new_times_are_what_a_write_takes_more_that_dirties_the_inode() -> None:
+    def write(*inside: Block) -> list[Block]:
+        return [("entry_SYSCALL_64", 0, 5), ("__x64_sys_pwrite64", 1, 100), *inside, ("", -1, 10)]
+
+    times: Block = ("ext4_dirty_inode", 2, 70)
+    found = file_calls.new_times(made.rows("own:overwrite", *write(), *write(times), *write(), *write(times)))
+    assert found == {"wfsync.dirty_inode": [70, 70]}
+
+
 def test_pages_of_a_truncation_are_parted_by_two_sizes_and_by_folios_on_xfs() -> None:
     def rows(kind: str, instructions: int) -> list[Row]:
         return made.rows(

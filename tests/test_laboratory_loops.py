@@ -18,7 +18,7 @@ NAMES = (
     "xfs_dir_lookup_args", "xfs_dir_createname_args", "xfs_dir_removename_args", "__xfs_trans_commit",
     "__x64_sys_fsync", "schedule",
     "__x64_sys_ftruncate", "__x64_sys_pread64", "__x64_sys_pwrite64", "__x64_sys_write", "truncate_inode_pages_range",
-    "vfs_open",
+    "vfs_open", "ext4_dirty_inode",
 )  # fmt: skip
 KALLSYMS = "".join(f"{TEXT + 0x100 * nth:x} T {name}\n" for nth, name in enumerate(NAMES))
 

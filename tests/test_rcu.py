@@ -62,6 +62,24 @@ def test_the_tick_invokes_a_hundred_callbacks_and_ksoftirqd_the_rest(tmp_path: P
     assert {round(number, 6) for number in rounds} <= {1, 10}
 
 
+def test_who_a_timer_wakes_in_a_tick_runs_when_its_softirqs_are_done(tmp_path: Path) -> None:
+    """The interrupt ends, and only then its CPU looks for another task (`irq_exit`): here XFS's worker."""
+    path = tmp_path / "compile.yaml"
+    path.write_text(
+        f"simfs: 1\nname: c\ntitle: c\nmachine: {{profile: emulated, cpus: {CPUS}}}\nkernel: linux-6.12\n"
+        "filesystem: {kind: xfs}\nworkload: {kind: compile, tasks: 4, directories: shared, profile: compile-emulated}\n"
+    )
+    (point,) = expand(load(path))
+    events = traced(to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 60e6})
+
+    def places(what: str) -> set[tuple[int, int]]:
+        return {(at, cpu) for at, _, cpu, happened, _ in events if happened == what}
+
+    softirqs = places("softirq")
+    assert softirqs & places("timer"), "in some tick there are both"
+    assert not softirqs & places("preempt")
+
+
 def test_a_grace_period_takes_two_ticks_of_busy_cpus(tmp_path: Path) -> None:
     """In the first they learn of it, in the second they report; then its end is known in the third."""
     events = traced(spec(tmp_path, "rename"))

@@ -67,7 +67,7 @@ class Leaves:
     def _comes(self, of: OfCpu, sequence: int, *, ticks: bool) -> Comer | None:
         cpu = of.cpu
         running = cpu.current if cpu.phase is Phase.RUNNING else None
-        if not (ticks or cpu.tick_armed):
+        if not (ticks or cpu.next_tick is not None):
             return None
         asks = of.needed and not of.passed
         outside = not asks or running is None or self._is_outside(running, of)

@@ -50,8 +50,8 @@ class Softirqs:
             self._on_idle(cpu, time)
         else:
             self._scheduler.segments.steal(cpu, time)
-        if of.callbacks.done.count:
-            self._machine.clock.at(now + time, What.SOFTIRQ_DONE, cpu.number, lambda: self._wake(of))
+        if time > 0:
+            self._machine.clock.at(now + time, What.SOFTIRQ_DONE, cpu.number, lambda: self._done(of))
 
     def _rounds(self, rcu: Rcu, of: OfCpu) -> Time:
         now, tick, idle = self._machine.now, self._machine.kernel.tick, of.cpu.phase is Phase.IDLE
@@ -66,19 +66,20 @@ class Softirqs:
     def _is_wanted(self, cpu: Cpu) -> bool:
         """Whether a CPU is to go to another task when the interrupt ends.
 
-        A timer that rings in this tick, before RCU's softirq, may have woken one, to which it is as good as switching.
+        A timer that rings in this tick, before RCU's softirq, may have woken one.
         """
-        now = self._machine.now
-        if cpu.phase is Phase.SWITCHING:
-            return cpu.next is not None and cpu.accounted == now
-        return cpu.since == now if cpu.phase is Phase.IDLE_EXIT else cpu.need_resched
+        return cpu.since == self._machine.now if cpu.phase is Phase.IDLE_EXIT else cpu.need_resched
 
-    def _wake(self, of: OfCpu) -> None:
-        """The softirqs of a CPU end and leave something to `ksoftirqd` (`wakeup_softirqd`)."""
-        if not of.awake:
+    def _done(self, of: OfCpu) -> None:
+        """The softirqs of a CPU end, and with them the interrupt.
+
+        What they leave is for `ksoftirqd`, which competes with those that timers woke in this tick (`wakeup_softirqd`).
+        """
+        if of.callbacks.done.count and not of.awake:
             of.awake = True
             of.wait.requests += 1
             of.wait.done_by_interrupt()
+        self._scheduler.heed_resched(of.cpu)
 
     def _on_idle(self, cpu: Cpu, time: Time) -> None:
         """An idle CPU has softirqs for so long: it is as if it were still switching to idle."""

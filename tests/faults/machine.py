@@ -219,10 +219,10 @@ MACHINE = [
         "let room = FAULT || *kept < KEPT;",
     ),
     Fault(
-        "softirq: a CPU that a timer has given to another is not wanted",
-        M + "softirq.rs",
-        "next.is_some() && c.accounted == self.now",
-        "!FAULT && next.is_some() && c.accounted == self.now",
+        "softirq: a CPU goes to another task before the tick's interrupt ends",
+        M + "sched/preemption.rs",
+        "if c.in_tick(self.now) {",
+        "if !FAULT && c.in_tick(self.now) {",
     ),
     Fault(
         "sched: a busy CPU gives way in the instant of a wake-up elsewhere",

@@ -299,7 +299,7 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
             None
         }
         Happening::SoftirqDone => {
-            s.wake_ksoftirqd(id);
+            s.softirqs_done(id);
             None
         }
         Happening::Rescheduled => {

@@ -73,7 +73,7 @@ pub enum Happening {
     SpinCheck,
     /// The scheduler tick (subject: CPU).
     Tick,
-    /// The softirqs after a tick are done and have left something to `ksoftirqd` (subject: CPU).
+    /// The softirqs after a tick are done (subject: CPU).
     SoftirqDone,
     /// A CPU has served an interrupt that wants it for another task (subject: CPU).
     Rescheduled,

@@ -40,24 +40,31 @@ impl State {
         } else {
             self.steal(cpu, time);
         }
-        if self.callbacks_ready(cpu) {
+        if time > 0 {
             self.push(self.now + time, Happening::SoftirqDone, cpu, 0);
         }
     }
 
     /// Whether `cpu` is to go to another task when the interrupt ends: a timer that rings in this tick, before RCU's softirq, may have
-    /// woken one, to which it is as good as switching.
+    /// woken one.
     fn is_wanted(&self, cpu: CpuId) -> bool {
         let c = &self.cpus[cpu as usize];
         match c.phase {
-            Phase::Switching(next) => next.is_some() && c.accounted == self.now,
             Phase::IdleExit(since) => since == self.now,
             _ => c.need_resched,
         }
     }
 
-    /// The softirqs of `cpu` end and leave something to `ksoftirqd`.
-    pub(super) fn wake_ksoftirqd(&mut self, cpu: CpuId) {
+    /// The softirqs of `cpu` end, and with them the interrupt. What they leave is for `ksoftirqd`, which competes with those that timers
+    /// woke in this tick.
+    pub(super) fn softirqs_done(&mut self, cpu: CpuId) {
+        if self.callbacks_ready(cpu) {
+            self.wake_ksoftirqd(cpu);
+        }
+        self.heed_resched(cpu);
+    }
+
+    fn wake_ksoftirqd(&mut self, cpu: CpuId) {
         if let Some(wait) = self.wakes_ksoftirqd(cpu) {
             completion::expect(self, wait);
             completion::complete_from_interrupt(self, wait);

@@ -88,7 +88,8 @@ class Cpu:
     """Until when it has softirqs."""
     in_softirq: bool = False
     """Whether it is for them that it does not idle."""
-    tick_armed: bool = False
+    next_tick: Time | None = None
+    """When it ticks next, if it does."""
     exec_start: Time = 0
     """Up to when the virtual run time of the executing task is up to date."""
     idles_since: Time = 0
@@ -141,6 +142,10 @@ class Cpu:
     def between_tasks(self) -> Account:
         """What the time is booked as in which it has no task."""
         return Account.IRQ if self.in_softirq else Account.SWITCH
+
+    def in_tick(self, now: Time) -> bool:
+        """Whether it has the tick's interrupt, to which timers of this moment and softirqs belong."""
+        return self.next_tick == now or self.softirq_until > now
 
     @property
     def load(self) -> int:

@@ -387,6 +387,8 @@ class Scheduler:
         task = cpu.current
         if task is None or not cpu.need_resched or cpu.phase is not Phase.RUNNING:
             return
+        if cpu.in_tick(self.now):
+            return  # when the interrupt ends
         if task.in_segment and self.preemptible(task):
             self.segments.book(task)
             if other := self.replacement(cpu):
@@ -406,15 +408,13 @@ class Scheduler:
     def arm_tick(self, cpu: Cpu) -> None:
         """A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date; any for RCU."""
         grouped = cpu.queue_of(Level.ROOT).current is cpu.group
-        if not cpu.tick_armed and (grouped or cpu.queue or self.softirqs.needs_tick(cpu)):
-            cpu.tick_armed = True
+        if cpu.next_tick is None and (grouped or cpu.queue or self.softirqs.needs_tick(cpu)):
             tick = self.machine.kernel.tick
-            next_tick = (self.now // tick + 1) * tick
-            self.machine.clock.at(next_tick, What.TICK, cpu.number, lambda: self._tick(cpu))
+            cpu.next_tick = (self.now // tick + 1) * tick
+            self.machine.clock.at(cpu.next_tick, What.TICK, cpu.number, lambda: self._tick(cpu))
 
     def _tick(self, cpu: Cpu) -> None:
         """End a used-up slice, let an idle CPU take a waiting task, and have RCU's softirq run."""
-        cpu.tick_armed = False
         self.machine.note_cpu("tick", cpu)
         if cpu.queue:
             self.balance.kick_idle_cpus(cpu)
@@ -424,6 +424,7 @@ class Scheduler:
             self.policy.tick(cpu, running)
         if pending:
             self.softirqs.run(cpu)
+        cpu.next_tick = None
         if running is not None:
             self.heed_resched(cpu)
         self.arm_tick(cpu)

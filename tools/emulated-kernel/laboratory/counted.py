@@ -210,6 +210,8 @@ def tabulated(folder: Folder) -> dict[str, Table]:
             device = synced.device(looped)
             found["loop-tmpfs"] = "A loop device over a file in tmpfs", device, synced.SOURCES
         called = folder.rows(f"{filesystem}-operations"), folder.rows(f"{filesystem}-directories")
+        if filesystem == "ext4":
+            own |= file_calls.new_times(called[0])
         if filesystem == "btrfs":
             own |= trees.synced(loops.loops(called[0])["own:overwrite_fsync"])
         if filesystem == "xfs":
@@ -231,6 +233,7 @@ def tabulated(folder: Folder) -> dict[str, Table]:
             | (forced.SOURCES if filesystem == "xfs" else synced.SOURCES)
             | file_calls.BLOCK_SOURCES
             | file_calls.TRUNCATE_SOURCES
+            | file_calls.NEW_TIMES_SOURCES
             | {f"{g}.": source(key) for g, key in GROUPS[filesystem].items()}
         )
         found[filesystem] = f"Steps of {filesystem}", own, here

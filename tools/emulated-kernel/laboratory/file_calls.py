@@ -126,6 +126,22 @@ def drop_folio(logs: dict[str, Loop], filesystem: str) -> tuple[int, int]:
     return each, round(small - SMALL * each)
 
 
+NEW_TIMES_SOURCES = {
+    "wfsync.dirty_inode": f"overwrite of 4 KiB that gives its file new times less one that does not{WHERE}whole calls"
+}
+
+
+def new_times(rows: Sequence[Row]) -> Values:
+    """Return what an overwrite on ext4 takes to have new times written, with the handle."""
+    loop = _named(rows)["overwrite"]
+    plain: list[int] = []
+    timed: list[int] = []
+    for call in (call for call in loop.calls() if call.name == "pwrite64"):
+        dirties = loop.inside(call.begin, call.end, call.task, "ext4_dirty_inode")
+        (timed if dirties else plain).append(loop.took(call.task, call.begin, call.end))
+    return {"wfsync.dirty_inode": [taken - round(mean(plain)) for taken in timed]}
+
+
 def took(loop: Loop, name: str) -> list[int]:
     """Return what each call of this name takes."""
     return [loop.took(call.task, call.begin, call.end) for call in loop.calls() if call.name == name]

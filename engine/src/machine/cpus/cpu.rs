@@ -79,8 +79,8 @@ pub struct Cpu {
     pub softirq_until: Time,
     /// See `softirq_until`.
     pub in_softirq: bool,
-    /// Whether a tick event is pending.
-    pub tick_armed: bool,
+    /// When it ticks next, if it does.
+    pub next_tick: Option<Time>,
     /// When the current task's virtual run time was last brought up to date.
     pub exec_start: Time,
     /// When it had nothing to run last, and until when.
@@ -149,7 +149,7 @@ impl Cpu {
             idles_at: 0,
             softirq_until: 0,
             in_softirq: false,
-            tick_armed: false,
+            next_tick: None,
             exec_start: 0,
             idles_since: 0,
             idled_until: 0,
@@ -189,6 +189,11 @@ impl Cpu {
         } else {
             Account::Switch
         }
+    }
+
+    /// Whether it has the tick's interrupt, to which timers of this moment and softirqs belong.
+    pub fn in_tick(&self, now: Time) -> bool {
+        self.next_tick == Some(now) || self.softirq_until > now
     }
 
     /// Whether it is about to idle and looks for a task to take.

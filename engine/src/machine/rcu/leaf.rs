@@ -82,7 +82,7 @@ impl State {
     fn comes_to_leaf(&mut self, cpu: CpuId, ticks: bool) -> Option<Comer> {
         let c = &self.cpus[cpu as usize];
         let running = c.current.filter(|_| c.phase == Phase::Running);
-        let (ticks, switch) = (ticks || c.tick_armed, c.generation);
+        let (ticks, switch) = (ticks || c.next_tick.is_some(), c.generation);
         if !ticks {
             return None;
         }

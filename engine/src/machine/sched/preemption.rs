@@ -12,9 +12,12 @@ use crate::waist::CpuId;
 
 impl State {
     /// The scheduler wants `cpu` for another task, if `need_resched` is set: preempts its current one at once if it may.
-    pub(super) fn heed_resched(&mut self, cpu: CpuId) {
+    pub(in crate::machine) fn heed_resched(&mut self, cpu: CpuId) {
         let c = &self.cpus[cpu as usize];
         let Some(id) = c.current.filter(|_| c.need_resched && c.phase == Phase::Running) else { return };
+        if c.in_tick(self.now) {
+            return; // when the interrupt ends
+        }
         let task = &self.tasks[id as usize];
         if task.resume == Resume::Segment && self.preemptible(id) {
             self.book_segment(id);
@@ -38,7 +41,7 @@ impl State {
     /// A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date; any for RCU.
     #[inline(always)]
     pub(in crate::machine) fn arm_tick(&mut self, cpu: CpuId) {
-        if !self.cpus[cpu as usize].tick_armed {
+        if self.cpus[cpu as usize].next_tick.is_none() {
             self.arm_tick_if_wanted(cpu);
         }
     }
@@ -48,15 +51,14 @@ impl State {
         let c = &self.cpus[cpu as usize];
         let grouped = c.run_queues[Level::Root as usize].current == Some(Member::Group);
         if grouped || !c.queue.is_empty() || self.rcu_needs_tick(cpu) {
-            self.cpus[cpu as usize].tick_armed = true;
             let next = (self.now / self.kernel.tick + 1) * self.kernel.tick;
+            self.cpus[cpu as usize].next_tick = Some(next);
             self.push(next, Happening::Tick, cpu, 0);
         }
     }
 
     /// The scheduler tick: ends a used-up slice, lets an idle CPU pull a waiting task, and has RCU's softirq run.
     pub(in crate::machine) fn tick(&mut self, cpu: CpuId) {
-        self.cpus[cpu as usize].tick_armed = false;
         self.note_cpu("tick", cpu, Object::Nothing);
         if !self.cpus[cpu as usize].queue.is_empty() {
             self.kick_idle_cpus(cpu);
@@ -70,6 +72,7 @@ impl State {
         if pending {
             self.softirqs(cpu);
         }
+        self.cpus[cpu as usize].next_tick = None;
         if running.is_some() {
             self.heed_resched(cpu);
         }
