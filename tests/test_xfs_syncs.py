@@ -65,6 +65,24 @@ def test_who_has_his_changes_pushed_waits_for_the_push_under_the_mutex_again() -
     assert the_lock(alone, "xfs.cil_wq").acquired == pytest.approx(3 * alone.latency["fsync"].count, abs=3)
 
 
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4", "btrfs"])
+def test_what_was_synced_before_the_run_has_its_blocks(filesystem: str) -> None:
+    """`sync` writes dirty pages: an fsync of what is written over has nothing else to write."""
+    operations = [{"op": "overwrite"}, {"op": "fsync", "on": "written"}]
+
+    def written(synced: str) -> float:
+        options = [
+            f"filesystem.kind={filesystem}",
+            f"workload.synced={synced}",
+            "device=nvme",
+            "workload.files=4",
+        ]
+        options += [f"workload.operations={json.dumps(operations)}", "workload.file_size=1 MiB"]
+        return simulate_whole(spec_of(1, *options, ms=10)).latency["fsync"].max_ns
+
+    assert written("false") > 2 * written("true")
+
+
 def test_on_5_19_readers_look_at_a_time_in_the_line_of_the_lock() -> None:
     def reads(design: str) -> int:
         options = ("sweep.workload.tasks=[32]", f"kernel.rules.xfs.iolock_line={design}")
