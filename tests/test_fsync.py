@@ -53,7 +53,7 @@ def test_xfs_tasks_that_sync_together_share_flushes() -> None:
 
 
 def test_xfs_tasks_that_are_woken_together_spin_until_the_last_is_awake() -> None:
-    """Each sync leaves the log buffer's queue under its lock once, and who wakes all of them takes it once."""
+    """Each sync enters the log buffer's queue and leaves it under its lock, and who wakes all of them takes it once."""
 
     def queue(tasks: int) -> tuple[float, float]:
         result = run("xfs", tasks, 16, "machine.profile=server-24")
@@ -61,9 +61,9 @@ def test_xfs_tasks_that_are_woken_together_spin_until_the_last_is_awake() -> Non
         return lock["acquired"] / result["operations"], lock["contended"] / result["operations"]
 
     (one, alone), (many, together) = queue(1), queue(16)
-    assert one == pytest.approx(2, abs=0.1)
+    assert one == pytest.approx(3, abs=0.1)
     assert alone < 0.1
-    assert 1 < many < 1.7
+    assert 2 < many < 2.7
     assert together > 0.2
 
 

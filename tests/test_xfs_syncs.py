@@ -7,6 +7,7 @@ import pytest
 from machines import assert_same
 
 from engine import acquired_each, scenario_spec, simulate_whole, the_lock
+from simfs.results.run_result import RunResult
 
 
 def spec_of(tasks: int, *options: str, ms: float = 20) -> dict[str, Any]:
@@ -63,6 +64,41 @@ def test_who_has_his_changes_pushed_waits_for_the_push_under_the_mutex_again() -
     operations = [{"op": "create"}, {"op": "fsync", "on": "made"}, {"op": "unlink", "on": "made"}]
     alone = simulate_whole(spec_of(1, f"workload.operations={json.dumps(operations)}"))
     assert the_lock(alone, "xfs.cil_wq").acquired == pytest.approx(3 * alone.latency["fsync"].count, abs=3)
+
+
+def test_who_syncs_meets_others_at_the_locks_of_the_log() -> None:
+    """`xc_push_lock` twice each time that he begins, `l_icloglock` to write the buffer and to wait for it."""
+    operations = [{"op": "create"}, {"op": "fsync", "on": "made"}, {"op": "unlink", "on": "made"}]
+
+    def syncing(tasks: int) -> RunResult:
+        loop = f"workload.operations={json.dumps(operations)}"
+        return simulate_whole(spec_of(tasks, loop, "workload.directories=per-task", ms=5))
+
+    alone, together = syncing(1), syncing(32)
+    for name in ("xfs.xc_push_lock", "xfs.l_icloglock"):
+        lock = the_lock(alone, name)
+        assert lock.acquired > 4 * alone.latency["fsync"].count
+        assert lock.contended == 0
+    assert the_lock(together, "xfs.l_icloglock").contended > 0
+    assert the_lock(together, "xfs.xc_commit_wait").contended > 0
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4", "btrfs"])
+def test_what_was_synced_before_the_run_has_its_blocks(filesystem: str) -> None:
+    """`sync` writes dirty pages: an fsync of what is written over has nothing else to write."""
+    operations = [{"op": "overwrite"}, {"op": "fsync", "on": "written"}]
+
+    def written(synced: str) -> float:
+        options = [
+            f"filesystem.kind={filesystem}",
+            f"workload.synced={synced}",
+            "device=nvme",
+            "workload.files=4",
+        ]
+        options += [f"workload.operations={json.dumps(operations)}", "workload.file_size=1 MiB"]
+        return simulate_whole(spec_of(1, *options, ms=10)).latency["fsync"].max_ns
+
+    assert written("false") > 2 * written("true")
 
 
 def test_on_5_19_readers_look_at_a_time_in_the_line_of_the_lock() -> None:

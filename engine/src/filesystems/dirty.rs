@@ -136,6 +136,11 @@ impl DirtyFiles {
         laid_out + self.files.borrow().get(slot as usize).map_or(0, |(dirty, _)| dirty.pages())
     }
 
+    /// Files that have some.
+    pub fn slots(&self) -> Vec<u32> {
+        (0..self.files.borrow().len() as u32).filter(|&slot| self.pages(slot) > 0).collect()
+    }
+
     /// The next piece of a file that is to be written back, which is somebody's from now on.
     pub fn take_piece(&self, slot: u32, wanted: Wanted) -> Option<Piece> {
         match wanted {

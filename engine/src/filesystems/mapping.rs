@@ -1,6 +1,6 @@
 //! How dirty pages get to the device where blocks are allocated as they are written (`mm/filemap.c`, `mm/page-writeback.c`).
 
-use super::dirty::{Piece, Wanted};
+use super::dirty::{DirtyFiles, Piece, Wanted};
 use crate::waist::LockId;
 use crate::waist::Machine;
 use crate::writeback::{Flushed, REQUEST_PAGES};
@@ -36,6 +36,13 @@ pub async fn write_and_wait<M: Machine, F: Mapping>(fs: &F, m: &M, slot: u32, wa
     wb.end(pages);
     wb.wait_for_pages(m, slot).await;
     submitted > 0
+}
+
+/// `sync_inodes_sb`: what is dirty of all files is written and waited for.
+pub async fn sync_inodes<M: Machine, F: Mapping>(fs: &F, m: &M, dirty: &DirtyFiles) {
+    for slot in dirty.slots() {
+        write_and_wait(fs, m, slot, Wanted::ALL).await;
+    }
 }
 
 /// `writepages` for the flusher: requests of at most so many pages together.

@@ -15,11 +15,13 @@ use std::rc::Rc;
 pub const MS: Time = 1_000_000_000;
 
 /// The type of each lock, by its role.
-const LOCKS: [(&str, &str); 26] = [
+const LOCKS: [(&str, &str); 28] = [
     ("xfs.buffer", "semaphore"),
     ("xfs.ilock", "rwsem"),
     ("xfs.iolock", "rwsem"),
     ("xfs.cil_ctx", "rwsem"),
+    ("xfs.push_lock", "qspinlock"),
+    ("xfs.icloglock", "qspinlock"),
     ("xfs.ic_force_wait", "qspinlock"),
     ("xfs.cil_lock", "qspinlock"),
     ("xfs.cil_wq", "mutex"),

@@ -148,7 +148,7 @@ pub(crate) trait SuperOperations<M: Machine>: Mounted {
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace>;
     /// A new file gets all its blocks. Nobody waits for a device.
     async fn lay_out(&self, _m: &M, _file: &File, _laid: LaidOut) {}
-    /// `sync_fs`. By default nothing depends on it.
+    /// `sync`: dirty pages are written (`sync_inodes_sb`), and what else the filesystem has to (`sync_fs`). By default nothing depends on it.
     async fn sync_fs(&self, _m: &M) {}
     /// What `statfs` does besides counting.
     async fn statfs(&self, _m: &M) {}

@@ -355,6 +355,11 @@ impl Btrfs {
         self.files.borrow()[slot as usize]
     }
 
+    /// All that there are or were.
+    pub(super) fn slots(&self) -> std::ops::Range<u32> {
+        0..self.files.borrow().len() as u32
+    }
+
     pub(super) fn drop_file<M: Machine>(&self, m: &M, slot: u32) {
         m.drop_lock(self.file(slot).i_rwsem);
         self.names.forget(slot);

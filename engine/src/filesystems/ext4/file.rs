@@ -2,6 +2,7 @@
 
 use super::Ext4;
 use crate::filesystems::dirty::Wanted;
+use crate::filesystems::mapping;
 use crate::filesystems::read_write::FileOperations;
 use crate::filesystems::times::Timed;
 use crate::filesystems::vfs::SuperOperations;
@@ -25,6 +26,10 @@ impl<M: Machine> SuperOperations<M> for Ext4 {
         let pages = self.io.open(m, file.inode, self.i_rwsem(file), laid);
         self.fsync.dirty.lay_out(file.inode, pages.clone());
         self.storage.memory.lay_out(&pages);
+    }
+
+    async fn sync_fs(&self, m: &M) {
+        mapping::sync_inodes(self, m, &self.fsync.dirty).await;
     }
 
     async fn walk(&self, m: &M, dir: DirId, nth: u32) {

@@ -28,6 +28,9 @@ impl<M: Machine> SuperOperations<M> for Btrfs {
     }
 
     async fn sync_fs(&self, m: &M) {
+        for slot in self.slots().filter(|&slot| self.dirty_pages(slot) > 0) {
+            self.write_and_wait(m, slot, self.file(slot)).await;
+        }
         let handle = self.start_transaction(m).await;
         self.commit_for_fsync(m, handle).await;
     }

@@ -16,12 +16,13 @@ use super::buffer::Item;
 use super::context::Context;
 use super::grant::GrantHead;
 use super::iclog::{IclogSize, Iclogs, LogArea, Number};
+use super::wait::WaitQueue;
 use super::Log;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::kernel::xfs::{Cil, CilPush, LogFlushes};
 use crate::waist::Machine;
-use crate::waist::{LockId, TaskId};
+use crate::waist::{LockId, Side, TaskId};
 use pushes::Pushes;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -53,12 +54,15 @@ pub struct Checkpoints {
     pushed: Cell<u32>,
     pub(super) pushes: Pushes,
     idle_workers: RefCell<Vec<TaskId>>,
-    throttled: RefCell<Vec<LockId>>,
+    /// `xc_push_lock`: what is being pushed is read and changed under it.
+    push_lock: LockId,
+    /// Who has committed too much (`xc_push_wait`).
+    push_wait: WaitQueue,
     /// The next push writes its commit record at once (`xc_push_commit_stable`).
     stable: Cell<bool>,
-    /// The context whose commit record is to be written next, and who waits for the turn of which.
+    /// The context whose commit record is to be written next, and who waits for that of some context (`xc_commit_wait`).
     turn: Cell<u32>,
-    turn_waiters: RefCell<Vec<(u32, LockId)>>,
+    commit_wait: WaitQueue,
     /// Contexts, and the buffers that have their commit records.
     written: RefCell<VecDeque<(u32, Number)>>,
     pub(super) iclogs: Iclogs,
@@ -88,10 +92,11 @@ impl Checkpoints {
             pushed: Cell::new(0),
             pushes: Pushes::new(m, rules.cil_push == CilPush::Serial, costs)?,
             idle_workers: RefCell::default(),
-            throttled: RefCell::default(),
+            push_lock: m.new_lock(m.class("xfs.xc_push_lock", "xfs.push_lock")),
+            push_wait: WaitQueue::new(m, "xfs.xc_push_wait"),
             stable: Cell::new(false),
             turn: Cell::new(1),
-            turn_waiters: RefCell::default(),
+            commit_wait: WaitQueue::new(m, "xfs.xc_commit_wait"),
             written: RefCell::default(),
             iclogs: Iclogs::new(m, storage, (area, iclogs), grants, costs)?,
         })
@@ -113,25 +118,36 @@ impl Checkpoints {
 
     /// The end of a commit, which no longer holds `xc_ctx_lock` (`xlog_cil_push_background`).
     pub async fn push_background<M: Machine>(&self, m: &M) {
-        let bytes = self.context.borrow().bytes;
-        if bytes < self.limit {
+        let bytes = || self.context.borrow().bytes;
+        if bytes() < self.limit {
             return;
         }
-        self.push(m);
-        if bytes >= 2 * self.limit {
-            let pushed = m.new_completion();
-            self.throttled.borrow_mut().push(pushed);
-            m.wchan("xlog_cil_push_background");
-            m.wait_for(pushed).await;
-            m.drop_completion(pushed);
+        self.lock(m).await;
+        if bytes() >= self.limit {
+            self.push(m);
         }
+        if bytes() >= 2 * self.limit {
+            self.push_wait.wait(m, self.push_lock, "xlog_cil_push_background").await;
+        } else {
+            self.unlock(m).await;
+        }
+    }
+
+    async fn lock<M: Machine>(&self, m: &M) {
+        m.lock(self.push_lock, Side::Write).await;
+    }
+
+    async fn unlock<M: Machine>(&self, m: &M) {
+        m.unlock(self.push_lock, Side::Write).await;
     }
 
     /// Has everything written that was committed so far, and does not wait for it (`xlog_cil_flush`).
     pub async fn flush<M: Machine>(&self, m: &M) {
         if self.context.borrow().bytes > 0 {
+            self.lock(m).await;
             self.stable.set(true);
             self.push(m);
+            self.unlock(m).await;
         } else {
             self.iclogs.force_active(m, false).await;
         }
@@ -150,17 +166,24 @@ impl Checkpoints {
 
     /// `xlog_cil_force_seq`: waits for all pushes that are under way (`xlog_cil_push_now`), so who forces meanwhile meets in the next
     /// context, which the first of them has pushed. As no worker has taken that one yet, he begins again, and so waits for its push, too.
+    /// Who finds his context or one before it with a worker waits for a commit record, whichever is written next, and begins again.
     async fn force_push<M: Machine>(&self, m: &M, sequence: u32) {
         loop {
             self.pushes.wait(m).await;
-            if self.turn.get() > sequence {
-                return;
-            }
-            if self.context.borrow().sequence == sequence {
+            self.lock(m).await;
+            if self.context.borrow().sequence == sequence && self.pushed.get() != sequence {
                 self.stable.set(false);
                 self.push(m);
-            } else {
-                self.wait_for_turn(m, sequence + 1).await;
+            }
+            self.unlock(m).await;
+            self.lock(m).await;
+            if self.turn.get() <= sequence && self.turn.get() < self.context.borrow().sequence {
+                self.commit_wait.wait(m, self.push_lock, "xlog_cil_force_seq").await;
+                continue;
+            }
+            self.unlock(m).await;
+            if self.turn.get() > sequence {
+                return;
             }
         }
     }
@@ -215,24 +238,21 @@ impl Checkpoints {
         full
     }
 
+    /// `xlog_cil_order_write`: waits until the commit records of all contexts before are in buffers.
     async fn wait_for_turn<M: Machine>(&self, m: &M, sequence: u32) {
+        self.lock(m).await;
         while self.turn.get() < sequence {
-            let turn = m.new_completion();
-            self.turn_waiters.borrow_mut().push((sequence, turn));
-            m.wchan("xlog_cil_order_write");
-            m.wait_for(turn).await;
-            m.drop_completion(turn);
+            self.commit_wait.wait(m, self.push_lock, "xlog_cil_order_write").await;
+            self.lock(m).await;
         }
+        self.unlock(m).await;
     }
 
-    /// The commit record of a context is in a buffer.
+    /// The commit record of a context is in a buffer (`xlog_cil_set_ctx_write_state`): all who wait for one are woken.
     async fn end_turn<M: Machine>(&self, m: &M, sequence: u32) {
+        self.lock(m).await;
         self.turn.set(sequence + 1);
-        loop {
-            let next = self.turn_waiters.borrow().iter().position(|(waits, _)| *waits <= sequence + 1);
-            let Some(next) = next else { return };
-            let (_, turn) = self.turn_waiters.borrow_mut().remove(next);
-            m.complete(turn).await;
-        }
+        self.commit_wait.wake_all(m).await;
+        self.unlock(m).await;
     }
 }

@@ -7,6 +7,7 @@
 
 use super::context::Context;
 use super::grant::GrantHead;
+use super::wait::WaitQueue;
 use crate::devices::{BlockDevice, End, Request, Work};
 use crate::filesystems::costs::Costs;
 use crate::kernel::xfs::LogFlushes;
@@ -90,16 +91,8 @@ struct Iclog {
     ends: Vec<Context>,
 }
 
-/// What somebody waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Awaited {
-    /// A buffer is on the device.
-    Written(Number),
-    /// What is in it is committed.
-    Committed(Number),
-    /// A free buffer.
-    Free,
-}
+/// What ends with a log buffer that is on the device: contexts, and the bytes that its write had besides.
+pub type Ended = (Vec<Context>, u64);
 
 /// All log buffers.
 pub struct Iclogs {
@@ -115,9 +108,13 @@ pub struct Iclogs {
     /// Those that are not free, oldest first; the number of the first.
     iclogs: RefCell<VecDeque<Iclog>>,
     first: Cell<Number>,
-    waiters: RefCell<Vec<(Awaited, LockId)>>,
-    /// The spinlock in the wait queue of each buffer (`ic_force_wait`).
-    force_wait: Vec<LockId>,
+    /// `l_icloglock`: all of the above is read and changed under it.
+    icloglock: LockId,
+    /// By buffer, who waits until it is on the device (`ic_write_wait`), and until what is in it is committed (`ic_force_wait`).
+    write_wait: Vec<WaitQueue>,
+    force_wait: Vec<WaitQueue>,
+    /// Who waits for a free buffer (`l_flush_wait`).
+    flush_wait: WaitQueue,
     /// A worker commits what has ended.
     committing: Cell<bool>,
     /// Buffers that have ended (`l_ioend_workqueue`).
@@ -133,7 +130,6 @@ impl Iclogs {
         grants: Rc<GrantHead>,
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
-        let class = m.class("xfs.ic_force_wait", "xfs.ic_force_wait");
         Ok(Self {
             storage,
             costs: IclogCosts::new(costs)?,
@@ -144,8 +140,10 @@ impl Iclogs {
             always_ordered: costs.rules().log_flushes == LogFlushes::Each,
             iclogs: RefCell::default(),
             first: Cell::new(0),
-            waiters: RefCell::default(),
-            force_wait: (0..ICLOGS).map(|_| m.new_lock(class)).collect(),
+            icloglock: m.new_lock(m.class("xfs.l_icloglock", "xfs.icloglock")),
+            write_wait: (0..ICLOGS).map(|_| WaitQueue::new(m, "xfs.ic_write_wait")).collect(),
+            force_wait: (0..ICLOGS).map(|_| WaitQueue::new(m, "xfs.ic_force_wait")).collect(),
+            flush_wait: WaitQueue::new(m, "xfs.l_flush_wait"),
             committing: Cell::new(false),
             ended: Rc::new(Workqueue::new(m)),
         })
@@ -177,52 +175,55 @@ impl Iclogs {
         Some(self.first.get() + iclogs.len() as Number - 1)
     }
 
+    async fn lock<M: Machine>(&self, m: &M) {
+        m.lock(self.icloglock, Side::Write).await;
+    }
+
+    async fn unlock<M: Machine>(&self, m: &M) {
+        m.unlock(self.icloglock, Side::Write).await;
+    }
+
     /// `xlog_state_get_iclog_space`: room for up to so many bytes, and a reference to where it is.
     pub async fn get_space<M: Machine>(&self, m: &M, bytes: u64) -> (Number, u64) {
         loop {
+            self.lock(m).await;
             let Some(number) = self.active() else {
-                self.wait(m, Awaited::Free).await;
+                self.flush_wait.wait(m, self.icloglock, "xlog_state_get_iclog_space").await;
                 continue;
             };
             let part = self.with(number, |iclog| {
                 let part = bytes.min(self.size.room() - iclog.used);
                 iclog.used += part;
-                iclog.writers += u32::from(part > 0);
+                iclog.writers += 1;
+                iclog.switched = iclog.used == self.size.room();
                 part
             });
-            if part > 0 {
-                return (number, part);
-            }
-            self.switch(m, number).await;
+            self.unlock(m).await;
+            return (number, part);
         }
     }
 
-    /// `xlog_state_release_iclog`: gives the reference back. A buffer that is full is written.
+    /// The end of `xlog_write`: gives a reference back.
     pub async fn release<M: Machine>(&self, m: &M, number: Number) {
-        let full = self.with(number, |iclog| {
-            iclog.writers -= 1;
-            iclog.used == self.size.room() || (iclog.switched && iclog.writers == 0)
-        });
-        if full {
-            self.switch(m, number).await;
-        }
+        self.lock(m).await;
+        self.release_and_unlock(m, number).await;
     }
 
-    /// `xlog_state_switch_iclogs`: the buffer is to be written, at once if nobody copies into it (`xlog_sync`). Its checksum is over the
-    /// padding too, which takes space of the log.
-    pub async fn switch<M: Machine>(&self, m: &M, number: Number) {
+    /// `xlog_state_release_iclog`, and the lock is given back: who gives the last reference to a buffer back that is to be written writes
+    /// it (`xlog_sync`). Its checksum is over the padding too, which takes space of the log.
+    async fn release_and_unlock<M: Machine>(&self, m: &M, number: Number) {
         let request = self.with(number, |iclog| {
-            iclog.switched = true;
-            let written = self.size.written(iclog.used);
-            if iclog.writers == 0 {
-                iclog.besides = written - iclog.used;
+            iclog.writers -= 1;
+            (iclog.switched && iclog.writers == 0).then(|| {
+                let bytes = self.size.written(iclog.used);
+                iclog.besides = bytes - iclog.used;
                 self.grants.add(iclog.besides);
-            }
-            let bytes = written as u32;
-            let (preflush, fua) = (iclog.preflush || self.always_ordered, iclog.fua || self.always_ordered);
-            (iclog.writers == 0)
-                .then(|| (bytes, Request::LogWrite { bytes, at: Some(self.place(bytes)), preflush, fua }))
+                let (bytes, always) = (bytes as u32, self.always_ordered);
+                let (preflush, fua) = (iclog.preflush || always, iclog.fua || always);
+                (bytes, Request::LogWrite { bytes, at: Some(self.place(bytes)), preflush, fua })
+            })
         });
+        self.unlock(m).await;
         if let Some((bytes, request)) = request {
             m.run(Account::System, self.costs.sync + self.costs.kib * Time::from(bytes) / KIB).await;
             self.storage.submit(m, request, End::Queue(self.ended.clone(), (number, 0))).await;
@@ -236,12 +237,14 @@ impl Iclogs {
         self.area.start + next
     }
 
-    /// A commit record is in a buffer, to which the caller has a reference.
-    pub fn attach(&self, number: Number, context: Context) {
+    /// A commit record is in a buffer, to which the caller has a reference (`xlog_cil_set_ctx_write_state`).
+    pub async fn attach<M: Machine>(&self, m: &M, number: Number, context: Context) {
+        self.lock(m).await;
         self.with(number, |iclog| {
             iclog.ends.push(context);
             iclog.fua = true;
         });
+        self.unlock(m).await;
     }
 
     /// Flushes the device's cache and waits for it.
@@ -249,28 +252,57 @@ impl Iclogs {
         self.storage.io(m, Request::Flush).await;
     }
 
-    /// The buffer has to be written after the cache is flushed.
-    pub fn preflush(&self, number: Number) {
+    /// The buffer has to be written after the cache is flushed (`XLOG_ICL_NEED_FLUSH`).
+    pub async fn preflush<M: Machine>(&self, m: &M, number: Number) {
+        self.lock(m).await;
         self.with(number, |iclog| iclog.preflush = true);
+        self.unlock(m).await;
+    }
+
+    /// The end of `xlog_cil_push_work`: gives the reference to the buffer with the commit record back. If those `before` are to be on
+    /// disk first, it is written behind a flush; if it is to be `stable`, at once.
+    pub async fn release_commit<M: Machine>(&self, m: &M, number: Number, before: bool, stable: bool) {
+        self.lock(m).await;
+        if before {
+            self.wait_on_and_unlock(m, number - 1).await;
+            self.lock(m).await;
+        }
+        self.with(number, |iclog| {
+            iclog.preflush |= before;
+            iclog.switched |= stable;
+        });
+        self.release_and_unlock(m, number).await;
+    }
+
+    /// Whether a buffer is not yet on the device.
+    fn is_syncing(&self, number: Number) -> bool {
+        !self.is_free(number) && self.with(number, |iclog| !iclog.done)
     }
 
     /// `xlog_force_lsn` and, where nobody `waits`, `xlog_force_iclog`. Returns whether the buffer was active, and is written for the caller.
     pub async fn force<M: Machine>(&self, m: &M, number: Number, waits: bool) -> bool {
-        if waits && !self.is_free(number) && self.with(number, |iclog| !iclog.switched) && number > self.first.get() {
-            self.wait(m, Awaited::Written(number - 1)).await;
+        self.lock(m).await;
+        let is_active = || !self.is_free(number) && self.with(number, |iclog| !iclog.switched);
+        if waits && is_active() && number > 0 && self.is_syncing(number - 1) {
+            self.of(&self.write_wait, number - 1).wait(m, self.icloglock, "xlog_force_lsn").await;
+            self.lock(m).await;
         }
-        if self.is_free(number) {
-            return false;
+        let active = is_active();
+        if !self.is_free(number) {
+            self.with(number, |iclog| (iclog.preflush, iclog.fua) = (true, true));
         }
-        let active = self.with(number, |iclog| {
-            (iclog.preflush, iclog.fua) = (true, true);
-            !iclog.switched
-        });
         if active {
-            self.switch(m, number).await;
+            self.with(number, |iclog| {
+                iclog.switched = true;
+                iclog.writers += 1;
+            });
+            self.release_and_unlock(m, number).await;
+            self.lock(m).await;
         }
         if waits {
-            self.wait(m, Awaited::Committed(number)).await;
+            self.wait_on_and_unlock(m, number).await;
+        } else {
+            self.unlock(m).await;
         }
         active
     }
@@ -284,85 +316,47 @@ impl Iclogs {
     }
 
     /// Waits until what is in a buffer is committed (`xlog_wait_on_iclog`).
-    pub async fn wait_on<M: Machine>(&self, m: &M, number: Number) {
-        self.wait(m, Awaited::Committed(number)).await;
+    async fn wait_on_and_unlock<M: Machine>(&self, m: &M, number: Number) {
+        if self.is_free(number) {
+            return self.unlock(m).await;
+        }
+        self.of(&self.force_wait, number).wait(m, self.icloglock, "xlog_wait_on_iclog").await;
     }
 
-    fn has_happened(&self, what: Awaited) -> bool {
-        match what {
-            Awaited::Written(number) => self.is_free(number) || self.with(number, |iclog| iclog.done),
-            Awaited::Committed(number) => self.is_free(number),
-            Awaited::Free => self.iclogs.borrow().len() < ICLOGS,
-        }
+    fn of<'a>(&self, queues: &'a [WaitQueue], number: Number) -> &'a WaitQueue {
+        &queues[number as usize % ICLOGS]
     }
 
-    async fn wait<M: Machine>(&self, m: &M, what: Awaited) {
-        while !self.has_happened(what) {
-            let completion = m.new_completion();
-            self.waiters.borrow_mut().push((what, completion));
-            m.wchan("xlog_wait");
-            m.wait_for(completion).await;
-            m.drop_completion(completion);
-            self.leave_queue(m, what).await;
-        }
-    }
-
-    /// Who wakes all has the queue's lock until the last is awake (`wake_up_all`), and who is awake leaves it under that lock
-    /// (`remove_wait_queue` of `xlog_wait`).
-    fn queue_lock(&self, what: Awaited) -> Option<LockId> {
-        match what {
-            Awaited::Committed(number) => Some(self.force_wait[number as usize % ICLOGS]),
-            Awaited::Written(_) | Awaited::Free => None,
-        }
-    }
-
-    async fn leave_queue<M: Machine>(&self, m: &M, what: Awaited) {
-        if let Some(lock) = self.queue_lock(what) {
-            m.lock(lock, Side::Write).await;
-            m.unlock(lock, Side::Write).await;
-        }
-    }
-
-    async fn wake<M: Machine>(&self, m: &M, what: Awaited) {
-        let lock = self.queue_lock(what).filter(|_| self.next_waiter(what).is_some());
-        if let Some(lock) = lock {
-            m.lock(lock, Side::Write).await;
-        }
-        while let Some(next) = self.next_waiter(what) {
-            let (_, completion) = self.waiters.borrow_mut().remove(next);
-            m.complete(completion).await;
-        }
-        if let Some(lock) = lock {
-            m.unlock(lock, Side::Write).await;
-        }
-    }
-
-    fn next_waiter(&self, what: Awaited) -> Option<usize> {
-        self.waiters.borrow().iter().position(|(waits, _)| *waits == what)
-    }
-
-    /// `xlog_state_done_syncing`: a buffer is on the device. Returns whether the caller has to commit what has ended.
-    pub async fn done<M: Machine>(&self, m: &M, number: Number) -> bool {
+    /// `xlog_state_done_syncing`: a buffer is on the device. Returns what the caller has to commit.
+    pub async fn done<M: Machine>(&self, m: &M, number: Number) -> Option<Ended> {
+        self.lock(m).await;
         self.with(number, |iclog| iclog.done = true);
-        self.wake(m, Awaited::Written(number)).await;
-        !self.committing.replace(true)
+        self.of(&self.write_wait, number).wake_all(m).await;
+        let next = if self.committing.get() { None } else { self.next_ended(m).await };
+        self.unlock(m).await;
+        next
     }
 
-    /// What ends with the oldest buffer, if that is on the device, and the bytes that its write had besides.
-    pub fn next_ended(&self) -> Option<(Vec<Context>, u64)> {
-        let mut iclogs = self.iclogs.borrow_mut();
-        let take = |iclog: &mut Iclog| (std::mem::take(&mut iclog.ends), std::mem::take(&mut iclog.besides));
-        let ended = iclogs.front_mut().filter(|iclog| iclog.done).map(take);
-        self.committing.set(ended.is_some());
-        ended
-    }
-
-    /// What ended with the oldest buffer is committed (`xlog_state_clean_iclog`).
-    pub async fn free<M: Machine>(&self, m: &M) {
+    /// What ended with the oldest buffer is committed (`xlog_state_clean_iclog`). Returns what ends with the next one.
+    pub async fn clean<M: Machine>(&self, m: &M) -> Option<Ended> {
+        self.lock(m).await;
         let number = self.first.get();
         self.iclogs.borrow_mut().pop_front();
         self.first.set(number + 1);
-        self.wake(m, Awaited::Committed(number)).await;
-        self.wake(m, Awaited::Free).await;
+        self.of(&self.force_wait, number).wake_all(m).await;
+        let next = self.next_ended(m).await;
+        self.unlock(m).await;
+        next
+    }
+
+    /// The rest of `xlog_state_do_callback`: what ends with the oldest buffer, if that is on the device.
+    async fn next_ended<M: Machine>(&self, m: &M) -> Option<Ended> {
+        let take = |iclog: &mut Iclog| (std::mem::take(&mut iclog.ends), std::mem::take(&mut iclog.besides));
+        let ended = self.iclogs.borrow_mut().front_mut().filter(|iclog| iclog.done).map(take);
+        self.committing.set(ended.is_some());
+        if ended.is_none() {
+            self.flush_wait.wake_all(m).await;
+        }
+        ended
     }
 }

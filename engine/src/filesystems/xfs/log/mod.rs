@@ -14,6 +14,7 @@ pub mod grant;
 mod iclog;
 #[cfg(test)]
 mod tests;
+mod wait;
 mod xfsaild;
 
 use crate::devices::BlockDevice;

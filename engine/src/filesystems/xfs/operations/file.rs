@@ -3,6 +3,7 @@
 use super::super::mount::Xfs;
 use crate::filesystems::calls::new_pages;
 use crate::filesystems::dirty::Wanted;
+use crate::filesystems::mapping;
 use crate::filesystems::read_write::{self, FileOperations};
 use crate::filesystems::times::Timed;
 use crate::filesystems::vfs::SuperOperations;
@@ -34,6 +35,7 @@ impl<M: Machine> SuperOperations<M> for Xfs {
     }
 
     async fn sync_fs(&self, m: &M) {
+        mapping::sync_inodes(self, m, &self.sync.dirty).await;
         self.force_log(m).await;
     }
 

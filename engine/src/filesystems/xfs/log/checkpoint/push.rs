@@ -37,13 +37,12 @@ impl Xfs {
     async fn take_context<M: Machine>(m: &M, log: &Log) -> Context {
         let cil = &log.checkpoints;
         m.lock(cil.ctx_lock, Side::Write).await;
+        cil.lock(m).await;
         let context = cil.switch(log);
+        cil.push_wait.wake_all(m).await;
+        cil.unlock(m).await;
         m.run(Account::System, cil.costs.push + cil.costs.build * context.items.len() as Time).await;
         m.unlock(cil.ctx_lock, Side::Write).await;
-        let throttled = std::mem::take(&mut *cil.throttled.borrow_mut());
-        for committer in throttled {
-            m.complete(committer).await;
-        }
         context
     }
 
@@ -59,7 +58,7 @@ impl Xfs {
         while left > 0 {
             let (number, part) = iclogs.get_space(m, left).await;
             if first.replace(first.unwrap_or(number)).is_none() && cil.flushes == LogFlushes::Ends {
-                iclogs.preflush(number);
+                iclogs.preflush(m, number).await;
             }
             m.run(Account::System, work * part / context.bytes).await;
             left -= part;
@@ -67,17 +66,11 @@ impl Xfs {
         }
         cil.wait_for_turn(m, sequence).await;
         let (number, _) = iclogs.get_space(m, COMMIT_RECORD).await;
-        iclogs.attach(number, context);
+        iclogs.attach(m, number, context).await;
         cil.written.borrow_mut().push_back((sequence, number));
         cil.end_turn(m, sequence).await;
-        if cil.flushes > LogFlushes::Each && first.is_some_and(|first| first < number) {
-            iclogs.wait_on(m, number - 1).await;
-            iclogs.preflush(number);
-        }
-        if stable {
-            iclogs.switch(m, number).await;
-        }
-        iclogs.release(m, number).await;
+        let before = cil.flushes > LogFlushes::Each && first.is_some_and(|first| first < number);
+        iclogs.release_commit(m, number, before, stable).await;
     }
 
     /// The program of a CPU's worker that ends log buffers (`xlog_ioend_work`).
@@ -88,17 +81,17 @@ impl Xfs {
         loop {
             let (number, _) = cil.iclogs.ended.next(&m, cpu).await;
             m.run(Account::System, cil.costs.end).await;
-            if !cil.iclogs.done(&m, number).await {
-                continue;
-            }
-            while let Some((ends, besides)) = cil.iclogs.next_ended() {
+            let mut ended = cil.iclogs.done(&m, number).await;
+            while let Some((ends, besides)) = ended {
                 for context in ends {
                     m.run(Account::System, cil.costs.committed * context.items.len() as Time).await; // xlog_cil_committed
                     fs.log.ail_insert(&m, context);
+                    cil.lock(&m).await; // xc_committing
                     cil.written.borrow_mut().pop_front();
+                    cil.unlock(&m).await;
                 }
                 fs.log.pass(&m, besides);
-                cil.iclogs.free(&m).await;
+                ended = cil.iclogs.clean(&m).await;
             }
         }
     }
