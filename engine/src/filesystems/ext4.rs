@@ -128,7 +128,8 @@ impl Ext4 {
         let mballoc = Mballoc::new(m, size, locks.clone(), descriptors.clone(), costs)?;
         let orphans = Orphans::new(m, options.orphan_file, costs)?;
         let journal = Journal::new(m, options.journal, size, orphans.lock(), device.clone(), costs)?;
-        let ialloc = Ialloc::new(count as u32, GROUP_BYTES, options.inode_ratio, mballoc.free_by_flex(&journal));
+        let (clusters, by_flex) = (mballoc.free_by_flex(&journal), costs.rules().directories_by_flex);
+        let ialloc = Ialloc::new(count as u32, GROUP_BYTES, options.inode_ratio, clusters, by_flex);
         let (root, seed) = (ialloc.root(), options.hash_seed);
         let below = options.below.map(|name| ialloc.fill_directory(half_md4(seed, name.as_bytes()))).transpose()?;
         let sb = SuperBlock::new(m, "ext4", costs)?;
