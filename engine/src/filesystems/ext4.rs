@@ -52,7 +52,7 @@ use preallocate::Preallocate;
 use sb_info::SbInfo;
 use std::cell::RefCell;
 use std::rc::Rc;
-use unjournaled::Unjournaled;
+use unjournaled::{shorten_unless, Unjournaled};
 use walk::Walk;
 
 /// A block group: what one 4 KiB bitmap block can describe.
@@ -142,13 +142,16 @@ impl Ext4 {
             inodes_per_group: ialloc.per_group(),
             journal: options.journal,
         };
+        let (mut create, mut unlink) = (CreateCosts::new(costs)?, UnlinkCosts::new(costs)?);
+        let mut htree = HtreeCosts::new(costs)?;
+        shorten_unless(options.journal, &mut create, &mut unlink, &mut htree, costs)?;
         let fs = Self {
             sb,
-            create: CreateCosts::new(costs)?,
-            htree: HtreeCosts::new(costs)?,
+            create,
+            htree,
             entry: EntryCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
-            unlink: UnlinkCosts::new(costs)?,
+            unlink,
             mkdir: MkdirCosts::new(costs)?,
             fsync: Fsync::new(m, options.tick, costs)?,
             journal,

@@ -84,7 +84,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         let handle = self.journal.start(m, credits::LINK).await;
         self.info.count_lookup(m);
         let add_entry = self.add_entry_time(dir, name).saturating_sub(self.create.add_entry);
-        m.run(Account::System, time + add_entry).await;
+        m.run(Account::System, (time + add_entry).saturating_sub(self.unjournaled.less.link)).await;
         let changed = self.name_blocks(dir, name);
         self.write_entry(m, dir, name);
         self.enter_name(dir, name);
@@ -132,7 +132,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         self.search_leaf(m, dir, names.from);
         self.search_leaf(m, names.into, names.to);
         let handle = self.journal.start(m, credits::RENAME).await;
-        let time = time + self.rename_time(dir, &names);
+        let time = (time + self.rename_time(dir, &names)).saturating_sub(self.unjournaled.less.rename);
         let part = time / 4; // each time that an inode is marked dirty
         let changed = [self.name_blocks(dir, names.from), self.name_blocks(names.into, names.to)].concat();
         m.run(Account::System, time - 3 * part).await;
