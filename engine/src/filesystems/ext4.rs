@@ -52,7 +52,7 @@ use preallocate::Preallocate;
 use sb_info::SbInfo;
 use std::cell::RefCell;
 use std::rc::Rc;
-use unjournaled::Unjournaled;
+use unjournaled::{shorten_unless, Unjournaled};
 use walk::Walk;
 
 /// A block group: what one 4 KiB bitmap block can describe.
@@ -128,7 +128,8 @@ impl Ext4 {
         let mballoc = Mballoc::new(m, size, locks.clone(), descriptors.clone(), costs)?;
         let orphans = Orphans::new(m, options.orphan_file, costs)?;
         let journal = Journal::new(m, options.journal, size, orphans.lock(), device.clone(), costs)?;
-        let ialloc = Ialloc::new(count as u32, GROUP_BYTES, options.inode_ratio, mballoc.free_by_flex(&journal));
+        let (clusters, by_flex) = (mballoc.free_by_flex(&journal), costs.rules().directories_by_flex);
+        let ialloc = Ialloc::new(count as u32, GROUP_BYTES, options.inode_ratio, clusters, by_flex);
         let (root, seed) = (ialloc.root(), options.hash_seed);
         let below = options.below.map(|name| ialloc.fill_directory(half_md4(seed, name.as_bytes()))).transpose()?;
         let sb = SuperBlock::new(m, "ext4", costs)?;
@@ -141,13 +142,16 @@ impl Ext4 {
             inodes_per_group: ialloc.per_group(),
             journal: options.journal,
         };
+        let (mut create, mut unlink) = (CreateCosts::new(costs)?, UnlinkCosts::new(costs)?);
+        let mut htree = HtreeCosts::new(costs)?;
+        shorten_unless(options.journal, &mut create, &mut unlink, &mut htree, costs)?;
         let fs = Self {
             sb,
-            create: CreateCosts::new(costs)?,
-            htree: HtreeCosts::new(costs)?,
+            create,
+            htree,
             entry: EntryCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
-            unlink: UnlinkCosts::new(costs)?,
+            unlink,
             mkdir: MkdirCosts::new(costs)?,
             fsync: Fsync::new(m, options.tick, costs)?,
             journal,

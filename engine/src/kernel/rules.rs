@@ -325,6 +325,8 @@ rules! {
     "ext4.large_folios" => ext4_large_folios: bool = false;
     /// Who finds that another took the inode that he chose looks for the next under the group's lock (`__ext4_new_inode`).
     "ext4.locked_inode_search" => locked_inode_search: bool = true;
+    /// How many more directories than the average a flex group may have grows with its size (`find_group_orlov`).
+    "ext4.directories_by_flex" => directories_by_flex: bool = true;
     /// The generation of a new inode is counted under `s_next_gen_lock`.
     "ext4.next_generation" => next_generation: bool = false;
     /// Where lookups of extents in memory are counted (`es_stats_cache_hits`).

@@ -44,13 +44,13 @@ impl Ext4 {
     pub(super) async fn change_inode<M: Machine>(&self, m: &M, slot: u32, time: Time) {
         self.mark_dirty(slot);
         let handle = self.journal.start(m, credits::INODE).await;
-        self.stop_after(m, handle, slot, &[], time).await;
+        self.stop_after(m, handle, slot, &[], time.saturating_sub(self.unjournaled.less.inode)).await;
     }
 
     /// The same of a directory.
     pub(super) async fn change_directory<M: Machine>(&self, m: &M, dir: DirId, time: Time) {
         let handle = self.journal.start(m, credits::INODE).await;
-        m.run(Account::System, time).await;
+        m.run(Account::System, time.saturating_sub(self.unjournaled.less.inode)).await;
         self.dirtied_directory(dir);
         self.end(m, handle, &[Block::Directory(dir)]).await;
     }

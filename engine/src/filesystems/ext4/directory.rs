@@ -3,20 +3,20 @@
 use super::dirhash::half_md4;
 use super::ialloc::Home;
 use super::journal::Block;
-use super::linear::Entries;
+use super::linear::{record_bytes, Entries};
 use super::mballoc::Extent;
 use super::Ext4;
 use crate::filesystems::cached::used_ago;
-use crate::filesystems::{DirId, ROOT};
+use crate::filesystems::{DirId, BLOCK, ROOT};
 use crate::waist::Machine;
 use crate::waist::{Access, CachedId, ContentsId, LineId, LockId};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// Names that fit one 4 KiB block of a linear directory before it becomes an htree: a 12-byte name takes 20 bytes of entry.
-pub(super) const LINEAR_NAMES: u32 = 190;
-/// Names in a leaf of an htree: blocks that split in the middle and are filled at random are ln 2 full, of 204 entries of 20 bytes.
-const NAMES_PER_LEAF: u32 = 140;
+/// Room for entries in the block of a linear directory, besides `.`, `..` and the checksum, before it becomes an htree.
+pub(super) const LINEAR_BYTES: u32 = BLOCK - 2 * 12 - 12;
+/// Bytes of entries in a leaf of an htree: blocks that split in the middle and are filled at random are ln 2 full.
+const LEAF_BYTES: u64 = (BLOCK as u64 - 12) * 693 / 1000;
 /// Cache lines of a leaf.
 pub(super) const LEAF_LINES: u32 = 64;
 /// The most links that a directory counts; with more it has one, and counts no more (`EXT4_LINK_MAX`, `ext4_inc_count`).
@@ -28,6 +28,8 @@ pub(super) struct Directory {
     /// Where its inode is, and its files go.
     pub(super) home: Home,
     pub(super) names: Cell<u32>,
+    /// Bytes of their entries.
+    bytes: Cell<u64>,
     /// Where its names are, while it is one block.
     pub(super) entries: RefCell<Entries>,
     /// It is dirty for the VFS (`I_DIRTY_SYNC`).
@@ -47,11 +49,15 @@ impl Directory {
         self.made.map_or(0, |made| made.inode)
     }
 
+    pub(super) fn is_htree(&self) -> bool {
+        self.bytes.get() > u64::from(LINEAR_BYTES)
+    }
+
     /// How many it has.
     fn leaves(&self) -> u32 {
-        match self.names.get() {
-            few if few <= LINEAR_NAMES => 1,
-            names => names.div_ceil(NAMES_PER_LEAF),
+        match self.is_htree() {
+            false => 1,
+            true => self.bytes.get().div_ceil(LEAF_BYTES) as u32,
         }
     }
 }
@@ -92,16 +98,41 @@ impl Ext4 {
     /// A directory without names. Who was removed leaves its lock to the next.
     pub(super) fn add_directory<M: Machine>(&self, m: &M, home: Home, made: Option<Made>) -> DirId {
         let mut directories = self.directories.borrow_mut();
-        let (names, entries, links, dirty) = (Cell::new(0), RefCell::default(), Cell::new(2), Cell::new(false));
+        let (names, bytes, links, dirty) = (Cell::new(0), Cell::new(0), Cell::new(2), Cell::new(false));
+        let entries = RefCell::default();
         if let Some(free) = directories.free.pop() {
             let left = &mut directories.all[free as usize];
             let (i_rwsem, line, leaves) = (left.i_rwsem, left.line, std::mem::take(&mut left.leaves));
-            *left = Directory { i_rwsem, line, home, names, entries, dirty, links, leaves, filled: Cell::new(0), made };
+            *left = Directory {
+                i_rwsem,
+                line,
+                home,
+                names,
+                bytes,
+                entries,
+                dirty,
+                links,
+                leaves,
+                filled: Cell::new(0),
+                made,
+            };
             return free;
         }
         let (i_rwsem, line) = (self.sb.new_directory(m), m.new_line(self.directory_lines));
         let (leaves, filled) = (RefCell::default(), Cell::new(0));
-        directories.all.push(Directory { i_rwsem, line, home, names, entries, dirty, links, leaves, filled, made });
+        directories.all.push(Directory {
+            i_rwsem,
+            line,
+            home,
+            names,
+            bytes,
+            entries,
+            dirty,
+            links,
+            leaves,
+            filled,
+            made,
+        });
         (directories.all.len() - 1) as DirId
     }
 
@@ -242,6 +273,7 @@ impl Ext4 {
     pub(super) fn enter_name(&self, dir: DirId, name: &[u8]) {
         let d = &self.directories.borrow().all[dir as usize];
         d.names.set(d.names.get() + 1);
+        d.bytes.set(d.bytes.get() + u64::from(record_bytes(name)));
         d.entries.borrow_mut().enter(name);
     }
 
@@ -249,6 +281,7 @@ impl Ext4 {
     pub(super) fn leave_name(&self, dir: DirId, name: &[u8]) {
         let d = &self.directories.borrow().all[dir as usize];
         d.names.set(d.names.get().saturating_sub(1));
+        d.bytes.set(d.bytes.get().saturating_sub(u64::from(record_bytes(name))));
         d.entries.borrow_mut().leave(name);
     }
 
@@ -261,8 +294,7 @@ impl Ext4 {
     pub(super) fn inc_count(&self, dir: DirId) {
         let d = &self.directories.borrow().all[dir as usize];
         let links = d.links.get() + 1;
-        let is_dx = d.names.get() > LINEAR_NAMES;
-        d.links.set(if is_dx && (links > LINK_MAX || links == 2) { 1 } else { links });
+        d.links.set(if d.is_htree() && (links > LINK_MAX || links == 2) { 1 } else { links });
     }
 
     /// `ext4_dec_count`.

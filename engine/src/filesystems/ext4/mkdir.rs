@@ -18,7 +18,9 @@ impl Ext4 {
         m.run(Account::System, self.lookup_time(parent, name)).await;
         let handle = self.journal.start(m, credits::CREATE).await;
         let (made, changed) = match self.new_directory_inode(m, parent, name).await {
-            Ok(made) => (Ok(made), self.enter_directory(m, parent, name, made, self.add_entry_time(parent)).await),
+            Ok(made) => {
+                (Ok(made), self.enter_directory(m, parent, name, made, self.add_entry_time(parent, name)).await)
+            }
             Err(full) => (Err(full), Vec::new()),
         };
         m.run(Account::System, c.stop + c.tail).await;

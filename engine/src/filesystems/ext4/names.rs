@@ -1,6 +1,5 @@
 //! What ext4 does to names under the locks of the VFS (`fs/ext4/namei.c`).
 
-use super::directory::LINEAR_NAMES;
 use super::journal::credits;
 use super::Ext4;
 use crate::filesystems::listed;
@@ -48,7 +47,8 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         };
         let inode = self.new_file(m, number);
         self.sb.calls.files.made(m, inode);
-        let rest = self.sb.inodes.enter(m, listed::file(inode), Some(u64::from(inode)), self.add_entry_time(dir)).await;
+        let rest =
+            self.sb.inodes.enter(m, listed::file(inode), Some(u64::from(inode)), self.add_entry_time(dir, name)).await;
         self.info.next_generation(m).await;
         self.info.count_lookup(m);
         m.run(Account::System, rest / 2).await;
@@ -83,8 +83,8 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
     async fn link(&self, m: &M, dir: DirId, name: &[u8], file: &File, time: Time) -> Result<(), NoSpace> {
         let handle = self.journal.start(m, credits::LINK).await;
         self.info.count_lookup(m);
-        let add_entry = self.add_entry_time(dir).saturating_sub(self.create.add_entry);
-        m.run(Account::System, time + add_entry).await;
+        let add_entry = self.add_entry_time(dir, name).saturating_sub(self.create.add_entry);
+        m.run(Account::System, (time + add_entry).saturating_sub(self.unjournaled.less.link)).await;
         let changed = self.name_blocks(dir, name);
         self.write_entry(m, dir, name);
         self.enter_name(dir, name);
@@ -132,7 +132,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         self.search_leaf(m, dir, names.from);
         self.search_leaf(m, names.into, names.to);
         let handle = self.journal.start(m, credits::RENAME).await;
-        let time = time + self.rename_time(dir, &names);
+        let time = (time + self.rename_time(dir, &names)).saturating_sub(self.unjournaled.less.rename);
         let part = time / 4; // each time that an inode is marked dirty
         let changed = [self.name_blocks(dir, names.from), self.name_blocks(names.into, names.to)].concat();
         m.run(Account::System, time - 3 * part).await;
@@ -159,8 +159,8 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
 
 /// What names take in a directory of one block and in an htree.
 impl Ext4 {
-    fn is_htree(&self, dir: DirId) -> bool {
-        self.directory(dir).2 > LINEAR_NAMES
+    pub(super) fn is_htree(&self, dir: DirId) -> bool {
+        self.directories.borrow().of(dir).is_htree()
     }
 
     /// `ext4_add_entry`: the name of a file is new in a directory.
@@ -178,11 +178,11 @@ impl Ext4 {
         self.create.lookup + longer
     }
 
-    pub(super) fn add_entry_time(&self, dir: DirId) -> Time {
+    pub(super) fn add_entry_time(&self, dir: DirId, name: &[u8]) -> Time {
         if self.is_htree(dir) {
             self.htree.add_entry
         } else {
-            self.create.add_entry + self.room_time(dir)
+            self.create.add_entry + self.room_time(dir, name)
         }
     }
 
@@ -203,7 +203,7 @@ impl Ext4 {
     fn rename_time(&self, old: DirId, names: &Renaming<'_>) -> Time {
         let (enter, leave) = self.htree.rename(&self.create, &self.unlink);
         let (new, to, from) = (names.into, names.to, names.from);
-        let enter = if self.is_htree(new) { enter } else { 2 * self.search_time(new, to) + self.room_time(new) };
+        let enter = if self.is_htree(new) { enter } else { 2 * self.search_time(new, to) + self.room_time(new, to) };
         let leave = if self.is_htree(old) { leave } else { self.search_time(old, from) + self.delete_time(old, from) };
         enter + leave
     }

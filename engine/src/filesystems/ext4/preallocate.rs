@@ -1,6 +1,7 @@
 //! `fallocate` and `ftruncate`: blocks without data, and a file without blocks.
 
 use super::journal::{credits, Block};
+use super::unjournaled::shorten;
 use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
@@ -75,14 +76,16 @@ impl Ext4 {
     /// its blocks and takes it off. Then the new times take a handle of their own.
     pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File, less: Option<u32>) {
         let (c, slot) = (&self.preallocate.0, file.inode);
+        let (mut orphan_time, mut handle_time) = (c.orphan, c.handle);
+        shorten(self.unjournaled.less.truncate, [&mut orphan_time, &mut handle_time]);
         let listed = self.files.borrow().slots[slot as usize].ordered;
         self.journal.begin_ordered_truncate(m, listed).await;
         let handle = self.journal.start(m, credits::INODE).await;
         let inode = self.files.borrow().slots[slot as usize].inode;
         let nameless = self.sb.calls.are_nameless(m.task()); // on the list since they lost their names (i_orphan, i_nlink)
-        let orphan = if nameless { None } else { self.add_orphan(m, inode, c.orphan).await };
+        let orphan = if nameless { None } else { self.add_orphan(m, inode, orphan_time).await };
         self.update_disksize(m, slot).await;
-        self.stop_after(m, handle, slot, orphan.as_slice(), c.handle).await;
+        self.stop_after(m, handle, slot, orphan.as_slice(), handle_time).await;
         let blocks = self.drop_data(slot, less);
         self.storage.writeback.truncated(m, slot, self.fsync.dirty.pages(slot)).await;
         if less.is_none() {
@@ -93,9 +96,9 @@ impl Ext4 {
             let filed = self.journal.file_inode(m, listed, self.preallocate.1.ordered_range).await; // ext4_block_truncate_page
             self.files.borrow_mut().slots[slot as usize].ordered = filed;
         }
-        self.tables.use_block(m, inode, c.handle).await; // ext4_ext_truncate marks the inode dirty before, ext4_truncate after
+        self.tables.use_block(m, inode, handle_time).await; // ext4_ext_truncate marks the inode dirty before, ext4_truncate after
         let changed = self.remove_space(m, slot, handle.transaction(), blocks).await;
-        let orphan = if nameless { None } else { self.delete_orphan(m, inode, c.orphan).await };
+        let orphan = if nameless { None } else { self.delete_orphan(m, inode, orphan_time).await };
         self.stop(m, handle, slot, &[&changed[..], orphan.as_slice()].concat()).await;
         self.files.borrow_mut().slots[slot as usize].truncated |= less.is_none();
         self.change_inode(m, slot, c.dirty_inode).await; // mark_inode_dirty at the end of ext4_setattr

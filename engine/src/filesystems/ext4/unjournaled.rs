@@ -1,6 +1,8 @@
-//! `fsync` without a journal (`ext4_fsync_nojournal`): the blocks of the file's extents, of its inode and, if its name is new, of its
-//! directory are written to their places, each with its buffer locked until it is on the device.
+//! Without a journal calls do not take what the journal takes of them. `fsync` (`ext4_fsync_nojournal`) writes the blocks of the file's
+//! extents, of its inode and, if its name is new, of its directory to their places, each with its buffer locked until it is on the
+//! device.
 
+use super::costs::{CreateCosts, HtreeCosts, UnlinkCosts};
 use super::ialloc::INODES_PER_BLOCK;
 use super::journal::Block;
 use super::Ext4;
@@ -23,6 +25,8 @@ pub(super) struct Unjournaled {
     /// Inodes that were freed some seconds ago are not taken again (`recently_deleted`).
     pub avoids_freed: bool,
     costs: UnjournaledCosts,
+    /// What the journal takes of handles whose times are not in tables of steps; nothing where there is one.
+    pub less: HandleTimes,
     dirty: RefCell<FxMap<Block, ()>>,
     listed: RefCell<FxMap<DirId, Vec<u32>>>,
 }
@@ -34,12 +38,69 @@ cost_table!(UnjournaledCosts {
     freed_block: ["unjournaled.freed_block"],
 });
 
+// What the journal takes of calls: starting and stopping handles, filing blocks (`jbd2_journal_get_write_access`,
+// `jbd2_journal_dirty_metadata`), and the list of orphans.
+cost_table!(StepTimes {
+    create: ["journal.create"],
+    unlink: ["journal.unlink"],
+    orphan: ["journal.orphan_add"],
+    evict: ["journal.evict"],
+});
+
+cost_table!(pub(super) HandleTimes {
+    rename: ["journal.rename"],
+    link: ["journal.link"],
+    inode: ["journal.inode"],
+    truncate: ["journal.truncate"],
+});
+
+impl HandleTimes {
+    fn unless(self, journal: bool) -> Self {
+        let none = Self { rename: 0, link: 0, inode: 0, truncate: 0 };
+        if journal {
+            none
+        } else {
+            self
+        }
+    }
+}
+
+/// The steps of calls are those with a journal; unless there is one, what it takes of them is taken off.
+pub(super) fn shorten_unless(
+    journal: bool,
+    create: &mut CreateCosts,
+    unlink: &mut UnlinkCosts,
+    htree: &mut HtreeCosts,
+    costs: &Costs<'_>,
+) -> Result<(), String> {
+    let less = StepTimes::new(costs)?;
+    if journal {
+        return Ok(());
+    }
+    shorten(less.create, [&mut create.stop, &mut create.new_inode]);
+    shorten(less.unlink, [&mut unlink.stop]);
+    shorten(less.orphan, [&mut unlink.delete_entry]);
+    shorten(less.orphan, [&mut htree.delete_entry]);
+    shorten(less.evict, [&mut unlink.orphan, &mut unlink.evict_stop]);
+    Ok(())
+}
+
+/// Takes so much from these steps, from the first what it has.
+pub(super) fn shorten<const N: usize>(mut less: Time, steps: [&mut Time; N]) {
+    for step in steps {
+        let taken = less.min(*step);
+        *step -= taken;
+        less -= taken;
+    }
+}
+
 impl Unjournaled {
     /// Nothing is dirty.
     pub fn new(journal: bool, costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             avoids_freed: !journal && costs.rules().avoids_freed,
             costs: UnjournaledCosts::new(costs)?,
+            less: HandleTimes::new(costs)?.unless(journal),
             dirty: RefCell::default(),
             listed: RefCell::default(),
         })

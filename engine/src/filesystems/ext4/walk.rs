@@ -2,7 +2,6 @@
 //! and reads the inode (`__ext4_iget`). Blocks of the inode table are read ahead 32 at a time (`inode_readahead_blks`) by whoever needs the
 //! first inode of them; blocks of directories are taken for read.
 
-use super::directory::LINEAR_NAMES;
 use super::ialloc::INODES_PER_BLOCK;
 use super::Ext4;
 use crate::cost_table;
@@ -36,11 +35,11 @@ impl Ext4 {
     /// The `nth` file of a directory: its part of `getdents`, and `stat`. Inodes lie in the order of their files.
     pub(super) async fn walk_to<M: Machine>(&self, m: &M, dir: DirId, nth: u32) {
         m.at("walk");
-        let (c, (i_rwsem, line, names)) = (&self.walk.0, self.directory(dir));
+        let (c, (i_rwsem, line, _)) = (&self.walk.0, self.directory(dir));
         m.run(Account::System, self.sb.calls.readdir_name() + c.before).await;
         m.lock(i_rwsem, Side::Read).await; // lookup_slow
         m.touch(line, Access::Read);
-        let htree = if names > LINEAR_NAMES { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
+        let htree = if self.is_htree(dir) { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
         m.run(Account::System, c.lookup + htree).await;
         let number = u64::from(dir) << 32 | u64::from(nth);
         self.storage.memory.add_inode(m, &self.storage.writeback).await;
