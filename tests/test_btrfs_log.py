@@ -115,7 +115,8 @@ MOVED = (
 )
 
 
-SLOW = "profile: nvme, flush: {time: 1 ms}"
+SLOW = "profile: nvme, flush: {time: 0.5 ms}"
+"""A log takes a millisecond: a flush, and as much for the superblock, which goes past the cache."""
 
 
 def renamed(tmp_path: Path, rules: str, workload: str = MOVED) -> RunResult:
@@ -154,7 +155,7 @@ def test_from_4_19_to_5_9_a_rename_of_a_logged_file_waits_for_the_log(tmp_path: 
         run(tmp_path, turns, rules=f"btrfs.rename_syncs_log: {syncs}", device=SLOW).latency["rename"].mean_ns
         for syncs in ("true", "false")
     )
-    assert syncs > 1e6 > 10 * stays, "the log's flush takes 1 ms"
+    assert syncs > 1e6 > 10 * stays, "the log takes 1 ms"
 
 
 def test_before_5_15_the_log_waits_for_the_first_insertion_of_a_rename(tmp_path: Path) -> None:

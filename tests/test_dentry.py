@@ -81,8 +81,8 @@ def many(path: Path, op: str, tasks: int, **options: Any) -> float:  # noqa: ANN
 
 @pytest.mark.parametrize("op", ["read", "overwrite"])
 def test_who_copies_a_page_has_a_reference_of_it_meanwhile(tmp_path: Path, op: str) -> None:
-    """Two additions to the folio's count. Where all read one page its line is fetched for each."""
-    made = spec(tmp_path, op, 16)
+    """Two additions to the folio's count. Where all read one page of ext4 its line is fetched for each."""
+    made = spec(tmp_path, op, 16, filesystem="ext4")
     transfer = made["machine"]["costs"]["line_llc"]
     copies = rate(simulate(made)) * 2 * transfer
     if op == "read":

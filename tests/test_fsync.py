@@ -74,7 +74,7 @@ def test_who_waited_for_anothers_log_write_on_xfs_flushes_the_device_since_4_14(
             tasks,
             16,
             f"kernel.rules.xfs.log_flushed={rule}",
-            "device={profile: nvme, flush: {time: 1 ms}}",
+            "device=sata-ssd",
         )
         return per_second(result)
 

@@ -24,10 +24,13 @@ def run(tmp_path: Path, rule: str, workload: str, filesystem: str = "") -> RunRe
 
 @pytest.mark.parametrize(("rule", "flushes"), [("each", 1), ("before", 2), ("ends", 1)])
 def test_an_fsync_alone_waits_for_so_many_flushes(tmp_path: Path, rule: str, flushes: int) -> None:
-    """Its checkpoint fits one log buffer, written behind a flush. From 5.14 to 5.17 the worker flushes first."""
+    """Its checkpoint fits one log buffer, written behind a flush. From 5.14 to 5.17 the worker flushes first.
+
+    The buffer goes past the drive's cache, which takes as long as a flush.
+    """
     operations = "[{op: append, size: 4 KiB}, {op: fsync, on: written}]"
     result = run(tmp_path, rule, f"kind: mix, tasks: 1, files: 4, order: in-turn, operations: {operations}")
-    assert result.latency["fsync"].mean_ns / FLUSH == pytest.approx(flushes, abs=0.4)
+    assert result.latency["fsync"].mean_ns / FLUSH == pytest.approx(flushes + 1, abs=0.4)
 
 
 def test_creates_that_fill_the_log_wait_for_a_flush_of_each_write_before_5_14(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from simfs._engine import Histogram
-from simfs.interchange.symbols import chains, symbols
+from simfs.interchange.reading import Waits
+from simfs.interchange.symbols import chains, lock_of, symbols
 from simfs.results.model import PointResult
 from simfs.results.summaries import LockSummary
 
@@ -92,12 +93,15 @@ def _kind(lock: LockSummary) -> str:
 def function_of(lock: str) -> str:
     """The function that names a class in a call chain, or its name in one word where no chain does.
 
-    A `wait_lock` is taken where its lock is.
+    A `wait_lock` is taken where its lock is. A class whose function takes another one, too, has lockdep's name.
     """
     lock = lock.removesuffix(".wait_lock") if lock not in symbols().locks else lock
     group = re.sub(r" L\d+$", "", lock)
     found = next((c for c in chains() if c.lock in (lock, group)), None)
-    return found.functions[-1] if found else re.sub(r"[^\w.]+", "_", lock)
+    if found is None:
+        return re.sub(r"[^\w.]+", "_", lock)
+    function = found.functions[-1]
+    return function if lock_of(Waits((function,), 1, found.kind)) == found.lock else lockdep_of(lock)
 
 
 def of_lock_stat(point: PointResult) -> Iterator[tuple[str, list[int | float]]]:

@@ -50,14 +50,18 @@ class Chain:
     functions: tuple[str, ...]
     lock: str
 
-    def fits(self, waits: Waits) -> bool:
-        """Whether the functions stand in this order in a chain; inner ones may be missing at its beginning."""
+    def said(self, waits: Waits) -> int:
+        """How many of its functions stand in this order in a chain; inner ones may be missing at its beginning."""
         if self.kind and waits.kind and waits.kind.partition(":")[0] != self.kind:
-            return False
-        return any(
-            (start == 0 or waits.where[0] == self.functions[start])
-            and _in_order(self.functions[start:], waits.where)
-            for start in range(len(self.functions))
+            return 0
+        return next(
+            (
+                len(self.functions) - start
+                for start in range(len(self.functions))
+                if (start == 0 or waits.where[0] == self.functions[start])
+                and _in_order(self.functions[start:], waits.where)
+            ),
+            0,
         )
 
     def may_fit(self, waits: Waits) -> bool:
@@ -85,7 +89,7 @@ def symbols() -> SymbolMap:
 
 @cache
 def chains() -> tuple[Chain, ...]:
-    """All chains, in the order in which they are tried."""
+    """All chains. Of those that fit the one that says most is meant, of equal ones the first."""
     return tuple(_chain(text, lock) for lock, known in symbols().locks.items() for text in known.chains)
 
 
@@ -102,8 +106,11 @@ def lock_of(waits: Waits) -> str | None:
     if waits.kind.startswith("wait_lock"):
         found = lock_of(Waits(waits.where))
         return f"{found}.wait_lock" if found and not found.endswith("wait_lock") else found
-    by_chain = next((c.lock for c in chains() if c.fits(waits)), None)
-    return by_chain or (_of_lockdep(waits.where[0]) if len(waits.where) == 1 else None)
+    said = [(chain.said(waits), chain.lock) for chain in chains()]
+    most, lock = max(said, key=lambda each: each[0])
+    if most:
+        return lock
+    return _of_lockdep(waits.where[0]) if len(waits.where) == 1 else None
 
 
 def _of_lockdep(name: str) -> str | None:

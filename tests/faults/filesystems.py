@@ -277,8 +277,8 @@ BTRFS = [
     Fault(
         "btrfs: data that are replaced are not given back",
         B + "data/ordered.rs",
-        "self.give_back_data(m, ordered.replaced.gone).await;",
-        "if !FAULT { self.give_back_data(m, ordered.replaced.gone).await; }",
+        "self.give_back_data(m, replaced.gone).await;",
+        "if !FAULT { self.give_back_data(m, replaced.gone).await; }",
     ),
 ]
 
@@ -352,8 +352,8 @@ OTHERS = [
     Fault(
         "ext4 directory: a name takes no hole",
         E + "filesystems/ext4/linear.rs",
-        "Some(hole) => self.0[hole] = Some(key(name)),",
-        "Some(hole) if !FAULT => self.0[hole] = Some(key(name)),\n            Some(_) => self.0.push(Some(key(name))),",
+        "match self.hole(bytes) {",
+        "match self.hole(bytes).filter(|_| !FAULT) {",
     ),
     Fault(
         "tmpfs unlink: names are not counted",
