@@ -55,9 +55,10 @@ impl Directory {
 
     /// How many it has.
     fn leaves(&self) -> u32 {
-        match self.is_htree() {
-            false => 1,
-            true => self.bytes.get().div_ceil(LEAF_BYTES) as u32,
+        if self.is_htree() {
+            self.bytes.get().div_ceil(LEAF_BYTES) as u32
+        } else {
+            1
         }
     }
 }
@@ -98,42 +99,34 @@ impl Ext4 {
     /// A directory without names. Who was removed leaves its lock to the next.
     pub(super) fn add_directory<M: Machine>(&self, m: &M, home: Home, made: Option<Made>) -> DirId {
         let mut directories = self.directories.borrow_mut();
-        let (names, bytes, links, dirty) = (Cell::new(0), Cell::new(0), Cell::new(2), Cell::new(false));
-        let entries = RefCell::default();
-        if let Some(free) = directories.free.pop() {
-            let left = &mut directories.all[free as usize];
-            let (i_rwsem, line, leaves) = (left.i_rwsem, left.line, std::mem::take(&mut left.leaves));
-            *left = Directory {
-                i_rwsem,
-                line,
-                home,
-                names,
-                bytes,
-                entries,
-                dirty,
-                links,
-                leaves,
-                filled: Cell::new(0),
-                made,
-            };
-            return free;
-        }
-        let (i_rwsem, line) = (self.sb.new_directory(m), m.new_line(self.directory_lines));
-        let (leaves, filled) = (RefCell::default(), Cell::new(0));
-        directories.all.push(Directory {
+        let Directories { all, free } = &mut *directories;
+        let reused = free.pop();
+        let (i_rwsem, line, leaves) = match reused {
+            Some(dir) => {
+                let left = &mut all[dir as usize];
+                (left.i_rwsem, left.line, std::mem::take(&mut left.leaves))
+            }
+            None => (self.sb.new_directory(m), m.new_line(self.directory_lines), RefCell::default()),
+        };
+        let directory = Directory {
             i_rwsem,
             line,
             home,
-            names,
-            bytes,
-            entries,
-            dirty,
-            links,
+            names: Cell::new(0),
+            bytes: Cell::new(0),
+            entries: RefCell::default(),
+            dirty: Cell::new(false),
+            links: Cell::new(2),
             leaves,
-            filled,
+            filled: Cell::new(0),
             made,
-        });
-        (directories.all.len() - 1) as DirId
+        };
+        if let Some(dir) = reused {
+            all[dir as usize] = directory;
+            return dir;
+        }
+        all.push(directory);
+        (all.len() - 1) as DirId
     }
 
     /// A directory that was removed is gone.
