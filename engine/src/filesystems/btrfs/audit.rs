@@ -367,7 +367,6 @@ fn items_of(tree: &Tree) -> Vec<Item> {
     leaves.flat_map(|leaf| tree.items(leaf).to_vec()).collect()
 }
 
-/// Runs of bytes, those that touch together: first byte and the one behind the last.
 /// A range goes out of the one in which it lies.
 fn take_out(runs: &mut BTreeMap<u64, u64>, place: u64, bytes: u64) {
     let Some((&first, &all)) = runs.range(..=place).next_back() else { return };
@@ -376,6 +375,7 @@ fn take_out(runs: &mut BTreeMap<u64, u64>, place: u64, bytes: u64) {
     runs.extend([(first, place - first), (behind, end - behind)].into_iter().filter(|&(_, bytes)| bytes > 0));
 }
 
+/// Runs of bytes, those that touch together: first byte and the one behind the last.
 fn joined(runs: BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for (place, bytes) in runs {

@@ -105,11 +105,8 @@ impl FileData {
     }
 
     /// `extent_mergeable`: whether two written extents follow each other in the same allocation.
-    fn joins(&self, one: &Placed, next: &Placed) -> bool {
-        let allocation = |part: &Placed| {
-            let (place, (bytes, _)) = self.shared.range(..=part.place).next_back()?;
-            (part.place < place + bytes).then_some(place)
-        };
+    fn joins(&mut self, one: &Placed, next: &Placed) -> bool {
+        let mut allocation = |part: &Placed| self.shared_by(part.place).map(|(place, _)| place);
         let follows = one.end() == next.offset && one.place + one.bytes == next.place;
         follows && !one.unwritten && !next.unwritten && allocation(one).is_some() && allocation(one) == allocation(next)
     }
