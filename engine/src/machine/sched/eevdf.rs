@@ -19,7 +19,8 @@ pub(super) fn eevdf_update(current: &mut Entity, queue: &mut RunQueue, slice: i6
         current.protected = false;
     }
     queue.base = current.vruntime;
-    queue.members > 1 && (used_up || preempt_short && !current.protected && queue.is_ahead(current))
+    let is_ahead = || !current.is_eligible(queue.average(Some(&*current)).0);
+    queue.members > 1 && (used_up || preempt_short && !current.protected && is_ahead())
 }
 
 impl State {
@@ -72,7 +73,7 @@ impl State {
 
     /// Whether a member is not ahead of the average (`entity_eligible`).
     pub(super) fn is_eligible(&self, cpu: CpuId, level: Level, member: Member) -> bool {
-        self.entity(cpu, member).vruntime <= self.average_vruntime(cpu, level).0
+        self.entity(cpu, member).is_eligible(self.average_vruntime(cpu, level).0)
     }
 
     /// The member that should run (`pick_eevdf`): of those not ahead of the average, the one with the earliest deadline;
@@ -91,7 +92,7 @@ impl State {
     fn eevdf_pick_among(&self, cpu: CpuId, level: Level) -> Option<Member> {
         let queue = self.run_queue(cpu, level);
         let (average, _) = self.average_vruntime(cpu, level);
-        let current = queue.current.filter(|&member| self.entity(cpu, member).vruntime <= average);
+        let current = queue.current.filter(|&member| self.entity(cpu, member).is_eligible(average));
         if let Some(member) =
             current.filter(|&member| self.kernel.rules.run_to_parity && self.entity(cpu, member).protected)
         {

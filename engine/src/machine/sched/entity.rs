@@ -79,6 +79,11 @@ impl Entity {
         self.deadline = self.vruntime + self.left_of_slice.take().unwrap_or(slice);
     }
 
+    /// Whether it is not ahead of the average of its queue (`entity_eligible`).
+    pub fn is_eligible(&self, average: i64) -> bool {
+        self.vruntime <= average
+    }
+
     /// `time` on the virtual clock of its queue (`calc_delta_fair`).
     pub fn virtual_time(&self, time: i64) -> i64 {
         if self.weight == NICE_0 {

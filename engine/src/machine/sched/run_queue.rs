@@ -46,13 +46,8 @@ pub struct RunQueue {
 }
 
 impl RunQueue {
-    /// Whether the `current` member has run more than the average.
-    pub fn is_ahead(&self, current: &Entity) -> bool {
-        current.vruntime > self.average(Some(current)).0
-    }
-
     /// The weighted average of those who wait and the `current` one, and the sum of their weights.
-    fn average(&self, current: Option<&Entity>) -> (i64, i64) {
+    pub(super) fn average(&self, current: Option<&Entity>) -> (i64, i64) {
         let (base, (sum, mut weight)) = (self.base, self.waiting.sums());
         let mut sum = sum - i128::from(base) * i128::from(weight);
         if let Some(entity) = current {
