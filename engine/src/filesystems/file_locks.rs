@@ -85,11 +85,16 @@ impl Context {
 
     /// The first is woken, whom the others stay behind.
     fn wake_first<M: Machine>(&self, m: &M, mut waiting: Waiting) {
-        if let Some((first, line)) = waiting.pop_front() {
-            m.touch(line, Access::Write);
-            m.wake(first);
-            self.behind.borrow_mut().push((first, waiting));
+        if let Some(first) = waiting.pop_front() {
+            self.wake(m, first, waiting);
         }
+    }
+
+    /// One is woken, whom others stay behind.
+    fn wake<M: Machine>(&self, m: &M, (task, line): (TaskId, LineId), behind: Waiting) {
+        m.touch(line, Access::Write);
+        m.wake(task);
+        self.behind.borrow_mut().push((task, behind));
     }
 }
 
@@ -216,7 +221,7 @@ impl FileLocks {
         m.lock(self.blocked(m), Side::Write).await;
         let waiting = context.waiting.take();
         match self.wakes {
-            LockWakes::All => waiting.into_iter().for_each(|one| context.wake_first(m, Waiting::from([one]))),
+            LockWakes::All => waiting.into_iter().for_each(|one| context.wake(m, one, Waiting::new())),
             LockWakes::One => context.wake_first(m, waiting),
         }
         m.settle().await;
