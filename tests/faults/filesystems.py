@@ -448,13 +448,13 @@ OTHERS = [
     Fault(
         "ext4: a truncation leaves the pages that were written",
         E + "filesystems/ext4/preallocate.rs",
-        "            self.sb.calls.evict_pages(m, file).await;",
-        "            if !FAULT { self.sb.calls.evict_pages(m, file).await; }",
+        "            self.sb.calls.drop_pages(m, file).await;",
+        "            if !FAULT { self.sb.calls.drop_pages(m, file).await; }",
     ),
     Fault(
         "file locks: an unlock wakes all who wait, since 5.0 too",
         E + "filesystems/file_locks.rs",
-        "            LockWakes::All => waiting.into_iter().for_each(|one| context.wake_first(m, Waiting::from([one]))),\n            LockWakes::One => context.wake_first(m, waiting),",
-        "            LockWakes::One if !FAULT => context.wake_first(m, waiting),\n            _ => waiting.into_iter().for_each(|one| context.wake_first(m, Waiting::from([one]))),",
+        "            LockWakes::All => waiting.into_iter().for_each(|one| context.wake(m, one, Waiting::new())),\n            LockWakes::One => context.wake_first(m, waiting),",
+        "            LockWakes::One if !FAULT => context.wake_first(m, waiting),\n            _ => waiting.into_iter().for_each(|one| context.wake(m, one, Waiting::new())),",
     ),
 ]

@@ -364,9 +364,9 @@ impl Calls {
         self.written.get(file.inode).unwrap_or_default()
     }
 
-    /// The pages of a file that goes (`truncate_inode_pages_final`). The filesystem's step has the first folio, but for what lists
-    /// take ([`Calls::without_lru`]).
-    pub async fn evict_pages<M: Machine>(&self, m: &M, file: &File) {
+    /// All pages of a file, which goes (`truncate_inode_pages_final`) or on ext4 is shortened to nothing. The filesystem's steps have the
+    /// first folio, but for what lists take ([`Calls::without_lru`]).
+    pub async fn drop_pages<M: Machine>(&self, m: &M, file: &File) {
         let folios = self.written(file);
         self.drop_folios(m, file, folios, self.dropping(folios.saturating_sub(1))).await;
     }

@@ -186,7 +186,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     sb.calls.dput_gone(m, dir, if last { listed::file(file.inode) } else { listed::OTHERS }).await;
     m.unlock(parent, Side::Write).await;
     if last {
-        sb.calls.evict_pages(m, &file).await;
+        sb.calls.drop_pages(m, &file).await;
         fs.evict_file(m, dir, file).await;
         sb.line.destroyed(m).await;
     }

@@ -89,7 +89,7 @@ impl Ext4 {
         let blocks = self.drop_data(slot, less);
         self.storage.writeback.truncated(m, slot, self.fsync.dirty.pages(slot)).await;
         if less.is_none() {
-            self.sb.calls.evict_pages(m, file).await; // the steps have the first one
+            self.sb.calls.drop_pages(m, file).await; // the steps have the first one
         }
         let handle = self.journal.start(m, credits::EVICT).await;
         if less.is_some_and(|bytes| bytes % BLOCK > 0) {
