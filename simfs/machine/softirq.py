@@ -73,13 +73,18 @@ class Softirqs:
     def _done(self, of: OfCpu) -> None:
         """The softirqs of a CPU end, and with them the interrupt.
 
-        What they leave is for `ksoftirqd`, which competes with those that timers woke in this tick (`wakeup_softirqd`).
+        What they leave is for `ksoftirqd`, which competes with those that timers woke in this tick.
         """
-        if of.callbacks.done.count and not of.awake:
+        if of.callbacks.done.count:
+            self._wake_ksoftirqd(of)
+        self._scheduler.heed_resched(of.cpu)
+
+    def _wake_ksoftirqd(self, of: OfCpu) -> None:
+        """If it sleeps (`wakeup_softirqd`)."""
+        if not of.awake:
             of.awake = True
             of.wait.requests += 1
             of.wait.done_by_interrupt()
-        self._scheduler.heed_resched(of.cpu)
 
     def _on_idle(self, cpu: Cpu, time: Time) -> None:
         """An idle CPU has softirqs for so long: it is as if it were still switching to idle."""

@@ -64,6 +64,7 @@ impl State {
         self.heed_resched(cpu);
     }
 
+    /// If it sleeps (`wakeup_softirqd`).
     fn wake_ksoftirqd(&mut self, cpu: CpuId) {
         if let Some(wait) = self.wakes_ksoftirqd(cpu) {
             completion::expect(self, wait);
