@@ -1,6 +1,6 @@
-//! AppArmor's labels of open files (`security/apparmor/lsm.c`). A file that is opened gets the label of the task that opens it, with a
-//! reference, which goes back when the file is closed for the last time. All tasks that no profile confines have one label: their opens and
-//! closes meet at its count of references, whatever files they are of.
+//! AppArmor's labels of open files (`security/apparmor/lsm.c`, since 4.13). A file that is opened gets the label of the task that opens it,
+//! with a reference, which goes back when the file is closed for the last time. All tasks that no profile confines have one label: their
+//! opens and closes meet at its count of references, whatever files they are of.
 //!
 //! The count has a line for itself: what else is read of a label (`flags`, `secid`) lies 64 bytes behind it, and the label 256 bytes into
 //! its profile (offsets recalled, of 6.10). Left out: what the calls themselves take, and files that a profile has rules for.

@@ -143,7 +143,7 @@ rules! {
     "vfs.dentry_ref" => dentry_ref: vfs::DentryRef = vfs::DentryRef::Immediate;
     /// What lies in the cache line of that count.
     "vfs.dentry_line" => dentry_line: vfs::DentryLine = vfs::DentryLine::Apart;
-    /// The kernel runs with AppArmor, and no profile confines the load (`apparmor_file_alloc_security`).
+    /// The kernel (4.13 or later) runs with AppArmor, and no profile confines the load (`apparmor_file_alloc_security`).
     "vfs.apparmor" => apparmor: bool = false;
     /// With it, an `open` takes a reference of the label to look at it (`apparmor_file_open`).
     "vfs.apparmor_open_counts" => apparmor_open_counts: bool = false;
