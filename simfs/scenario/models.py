@@ -200,7 +200,7 @@ class Machine(Section):
     clocks: tuple[ActiveCores, ...] = ()
     """By active cores of a socket, fewest first; beyond the last the clock stays. Costs are those of the first."""
     clock: Speed | None = None
-    """The clock of its cores over that at which its costs were measured: 1, and what it may have been. None: known."""
+    """The clock of its cores over that at which its costs were measured: 1, and its range. None: it is known."""
     steps: Literal["timed", "counted"] = "timed"
     """Whether steps whose instructions were counted take these, each `instruction` long, or their traced times."""
     classes: dict[Class | Literal["plain"], Quantity] = Field(default_factory=dict)
@@ -253,7 +253,7 @@ class Filesystem(Section):
 
 
 ClassCounts = dict[Class | Literal["instructions"], Annotated[StrictFloat, Field(ge=0)]]
-"""Of a step, and all of its instructions where those of its classes were counted."""
+"""Of a step; `instructions` are all that it had where its classes were counted."""
 
 
 class Classes(Section):

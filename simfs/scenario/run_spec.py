@@ -252,7 +252,7 @@ def _counted(
 ) -> dict[str, float]:
     """Times of steps on this machine by their instructions; the engine multiplies all by `speed`.
 
-    Machines with prices of classes run kernels as they are booted: all instructions of a step are those of its classes.
+    A machine with prices of classes runs a kernel booted as guests are: it takes the instructions counted with classes.
     """
     longer = _longer(use.profile, machine["costs"]["instruction"])
     prices = _prices(use.profile, longer)
@@ -275,7 +275,7 @@ _BESIDES = ("return", "fetch", "overlap")
 
 
 def _longer(profile: str | Path, instruction: float) -> float:
-    """Return how many times as long as measured the core takes, by an instruction of locks (clocks, settings)."""
+    """Return how many times as long as measured a core takes, as an instruction of locks says (clocks, settings)."""
     usual = load_machine(profile).costs.instruction.plain
     return instruction / usual if usual else 1
 
@@ -292,7 +292,7 @@ def _prices(profile: str | Path, longer: float) -> dict[str, float]:
 def _entry(profile: str | Path, longer: float, instruction: float) -> float:
     """Return what the way into the kernel and back takes beyond its instructions (stacks, mitigations): measured.
 
-    Among them is one mask of interrupts (`exit_to_user_mode_prepare`), which steps have, too.
+    It contains one mask of interrupts (`exit_to_user_mode_prepare`), which is among those of the steps, too.
     """
     micro = load_machine(profile).micro
     if "syscall" not in micro:

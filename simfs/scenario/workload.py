@@ -91,8 +91,8 @@ class Fio(Tasks):
     )
     unwritten: StrictBool = Field(
         default=False,
-        description="With direct writes on ext4, or others on btrfs: files were allocated (fallocate) and not written,"
-        " as fio leaves them.",
+        description="With direct writes on ext4, or buffered ones on btrfs: files were allocated (fallocate) and"
+        " not written, as fio leaves them.",
     )
     direct: StrictBool = Field(default=False, description="Whether requests bypass the page cache.")
     iodepth: Annotated[StrictInt, Field(ge=1, le=65_536)] = Field(
@@ -125,7 +125,7 @@ class Fio(Tasks):
         if self.written is not None and (self.cached or self.direct or self.extents > 1):
             raise refusal("written: what is in memory and in which extents follows from it")
         if self.unwritten and (self.reads > 0 or self.readers or self.written is not None):
-            raise refusal("unwritten is for writes from the beginning")
+            raise refusal("unwritten is for writes to files that hold nothing yet")
         if self.random_distribution != "random" and (self.sequential or self.places != "random"):
             raise refusal("random_distribution: the places are not random")
         return self

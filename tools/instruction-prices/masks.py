@@ -1,7 +1,8 @@
 """What it takes to mask the CPU's interrupts and to allow them again, in ns: BPF programs that the kernel times itself.
 
-masks.py [CPU]; needs root and Linux 6.14 (`bpf_local_irq_save`). A program of 200 masks and their ends, less one of as
-many calls that only count (`bpf_preempt_disable`, `bpf_preempt_enable`). Prints percentiles of 200 runs of 20 turns.
+masks.py [CPU]; needs root and Linux 6.14 (`bpf_local_irq_save`). A pair takes what a program of 200 takes
+more than one of as many calls that only count (`bpf_preempt_disable`, `bpf_preempt_enable`). Prints percentiles of
+both programs, of 200 runs of 20 turns.
 """
 
 from __future__ import annotations

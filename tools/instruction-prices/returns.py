@@ -1,8 +1,8 @@
 """What a return by a thunk takes more than one without, in ns: a tree of functions, compiled with and without thunks.
 
-returns.py [CPU]; needs gcc. Each of 300 functions has some 25 instructions and returns once. As kernels with the
-mitigation "Aligned branch/return thunks" have them (`its_return_thunk` of 6.12.30), a jump to a return in a line of its
-own. Prints 5th percentiles and medians of 2,000 turns.
+returns.py [CPU]; needs gcc. Each of 300 functions has some 25 instructions and returns once. A thunk is a return in a
+line of its own, to which functions jump, as in kernels with the mitigation "Aligned branch/return thunks"
+(`its_return_thunk` of 6.12.30). Prints 5th percentiles and medians of 2,000 turns.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-//! What those meet at who use one page of a file: its folio's count of references, and on tmpfs its lock, a bit beside the count (`flags` at 0
-//! and `_refcount` at 52 of `struct page`, by the BTF of 6.18).
+//! Where those meet who use one page of a file: at its folio's count of references, and on tmpfs at its lock, a bit in the same line
+//! (`flags` at 0 and `_refcount` at 52 of `struct page`, by the BTF of 6.18).
 //!
 //! Whoever copies has a reference of the folio (`folio_try_get`, before 5.16 `page_cache_get_speculative`) until all is copied
 //! (`folio_put`): two atomic additions, whatever else is locked. tmpfs looks under the folio's lock whether it was truncated or swapped out
 //! (`shmem_get_folio_gfp`, before 6.1 `shmem_getpage_gfp`): a reader unlocks it before it copies (`shmem_file_read_iter`), a writer afterwards
 //! (`shmem_write_end`). Elsewhere readers take no lock, and writers of one file have its `i_rwsem`: their folio locks are left out.
 //!
-//! A call is at its first page only, and each page has a folio of its own here.
+//! A call uses those of its first page only, and each page has a folio of its own here.
 
 use super::File;
 use crate::fx::FxMap;
@@ -32,7 +32,7 @@ impl Words {
         }
     }
 
-    /// `folio_lock`. Who has the bit waits for its line, which others ask for to count, before it goes on.
+    /// `folio_lock`. Who has the bit waits for its line, which others ask for in order to count, before it goes on.
     async fn lock<M: Machine>(self, m: &M) {
         if let Self::CountAndLock(lock) = self {
             m.settle().await;

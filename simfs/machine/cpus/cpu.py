@@ -144,7 +144,7 @@ class Cpu:
         return Account.IRQ if self.in_softirq else Account.SWITCH
 
     def in_tick(self, now: Time) -> bool:
-        """Whether it has the tick's interrupt, to which timers of this moment and softirqs belong."""
+        """Whether it is in the tick's interrupt, to which timers of this moment and softirqs belong."""
         return self.next_tick == now or self.softirq_until > now
 
     @property

@@ -89,8 +89,8 @@ pub(super) struct Ialloc {
 
 impl Ialloc {
     /// A fresh filesystem of groups of so many bytes, with an inode for each `ratio` bytes (`mkfs.ext4 -i`) and so many blocks for
-    /// files in each flex group. A flex group may have as many more directories than the average as groups have that stand alone, or
-    /// (`by_flex`) as many times that as it has groups.
+    /// files in each flex group. How many more directories than the average a flex group may have is that of a single group, or
+    /// (`by_flex`) that times its groups.
     pub fn new(groups: u32, group_bytes: u64, ratio: u64, clusters: Vec<u64>, by_flex: bool) -> Self {
         let per_group = (group_bytes / ratio).clamp(1, MOST).next_multiple_of(u64::from(INODES_PER_BLOCK)) as u32;
         let mut all =
@@ -352,11 +352,11 @@ mod tests {
     /// Below the root a directory stays with its parent, until its flex group has many more directories than the others.
     #[test]
     fn directories_below_others_stay_near_them() {
-        // 10,922 with the first one: no fewer than a quarter of all, and a sixteenth of a flex group's inodes
+        // 10,922 with the first one: a quarter of all, and a sixteenth of a flex group's inodes
         assert_eq!(below_one(&fresh(), 11_000), [0, 10_921, 79, 0]);
     }
 
-    /// Until 5.19 it may have a sixteenth of a single group's inodes more than a quarter of all: 682 with the first one, of 683.
+    /// Until 5.19 it may have a quarter of all and a sixteenth of a single group's inodes: 682 with the first one, of 683.
     #[test]
     fn until_5_19_they_leave_their_parent_sooner() {
         assert_eq!(below_one(&with_directories_by_flex(false), 682), [0, 681, 1, 0]);

@@ -85,7 +85,7 @@ pub(super) fn shorten_unless(
     Ok(())
 }
 
-/// Takes so much from these steps, from the first what it has.
+/// Takes so much off these steps: off the first as much as it has, the rest off the next.
 pub(super) fn shorten<const N: usize>(mut less: Time, steps: [&mut Time; N]) {
     for step in steps {
         let taken = less.min(*step);

@@ -191,7 +191,7 @@ impl Cpu {
         }
     }
 
-    /// Whether it has the tick's interrupt, to which timers of this moment and softirqs belong.
+    /// Whether it is in the tick's interrupt, to which timers of this moment and softirqs belong.
     pub fn in_tick(&self, now: Time) -> bool {
         self.next_tick == Some(now) || self.softirq_until > now
     }

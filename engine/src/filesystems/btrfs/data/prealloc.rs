@@ -1,6 +1,6 @@
-//! Files that `fallocate` has made. What is written to an extent that was not written before stays there, and is a part of it
-//! (`run_delalloc_nocow`); when it is on the device the part becomes an extent of its own, or joins a written neighbour of the same
-//! allocation (`btrfs_mark_extent_written` of `fs/btrfs/file.c`, Linux 5.10 to 6.18).
+//! Files that `fallocate` has made. What is written to an unwritten extent stays there, as a part of it (`run_delalloc_nocow`). When it is
+//! on the device, the part becomes an extent of its own, or joins a written neighbour of the same allocation (`btrfs_mark_extent_written` of
+//! `fs/btrfs/file.c`, Linux 5.10 to 6.18).
 
 use super::{Extent, FileData, Placed};
 use crate::filesystems::btrfs::mount::Btrfs;

@@ -1,5 +1,5 @@
-//! Queues of tasks that wait until the log has changed (`xlog_wait`). What they look at is under a spinlock of the log, which they have until
-//! they are in the queue, and which who changes it has while he wakes all (`wake_up_all`).
+//! Queues of tasks that wait until the log has changed (`xlog_wait`). What they look at is under a spinlock of the log. They have it until they
+//! are in the queue; who makes the change has it while he wakes all (`wake_up_all`).
 
 use crate::waist::Machine;
 use crate::waist::{LockId, Side};
