@@ -21,7 +21,7 @@ def test_equal_machines_are_told_with_what_was_drawn(capsys: pytest.CaptureFixtu
 def test_a_difference_is_printed_and_is_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def differ(*_: Any) -> int:  # noqa: ANN401
+    def differ(*_: Any, **__: Any) -> int:  # noqa: ANN401
         raise AssertionError("event 17 differs")
 
     monkeypatch.setattr(agree, "assert_same", differ)

@@ -14,10 +14,10 @@ from fuzz.mutations import ODD, mutated
 
 @pytest.mark.slow
 def test_hundreds_of_damaged_inputs(capfd: pytest.CaptureFixture[str]) -> None:
-    code = main(["--inputs", "200", "--environments", "1"])
+    code = main(["--inputs", "300", "--environments", "1"])
     told = capfd.readouterr().out
     assert code == 0, told
-    assert "200 inputs and 1 commands" in told
+    assert "300 inputs and 1 commands" in told
     assert all(f"{kind}: refused" in told for kind in KINDS)
     assert " run\n" in told
 

@@ -40,12 +40,14 @@ def machines(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.integers(0, 3)) == 0:
         return load_machine(draw(st.sampled_from(available("machines")))).spec(draw(cpu_numbers))
     cpus = draw(cpu_numbers)
-    sharing = [draw(st.integers(1, cpus)) for _ in range(3)]
+    shares = [1]  # each part is made up of whole ones below it, or a scenario is refused
+    for _ in range(3):
+        shares.append(shares[-1] * draw(st.integers(1, cpus // shares[-1])))
     cheap = st.one_of(st.just(0.0), st.floats(0.1, 300))
     states = [{"name": "C1", "exit_ns": draw(times), "residency_ns": 500.0, "watts": 1.5}]
     return {
         "cpus": cpus,
-        **dict(zip(("cpus_per_core", "cpus_per_llc", "cpus_per_socket"), sorted(sharing), strict=True)),
+        **dict(zip(("cpus_per_core", "cpus_per_llc", "cpus_per_socket"), shares[1:], strict=True)),
         "costs": {**FREE}
         | {name: draw(cheap) for name in (*LINES, "cpu_relax", "instruction")}
         | {name: draw(st.one_of(st.just(0.0), st.just(1000.0), st.floats(1, 5000))) for name in SWITCHES}
