@@ -167,6 +167,13 @@ def test_call_chains_tell_locks_that_tables_do_not() -> None:
     assert lock_of(chain) == "xfs.AGI"
 
 
+def test_a_chain_means_the_lock_of_which_it_says_most() -> None:
+    """A function takes a spinlock of the log itself, and the one of a queue through another function."""
+    force = ("xlog_cil_force_seq", "xfs_log_force_seq", "xfs_file_fsync")
+    assert lock_of(Waits(force, 1, "spinlock")) == "xfs.xc_push_lock"
+    assert lock_of(Waits(("remove_wait_queue", *force), 1, "spinlock")) == "xfs.xc_commit_wait"
+
+
 def engine_classes() -> set[str]:
     found = set()
     for path in (file for part in ENGINE for file in ([part] if part.is_file() else part.rglob("*.rs"))):
