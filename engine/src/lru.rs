@@ -30,6 +30,8 @@ struct Work {
 struct Batch {
     pages: u64,
     work: Time,
+    /// Those that nobody else refers to any more: their process has ended.
+    dead: u64,
 }
 
 /// The lists of all nodes.
@@ -40,6 +42,8 @@ pub struct Lru {
     /// Pages that a CPU puts on the list at a time (`PAGEVEC_SIZE`).
     size: u64,
     released: PageRelease,
+    /// Who ends puts on the list first what his CPU has collected.
+    exit_drains: bool,
     work: Work,
     batches: RefCell<Vec<Batch>>,
 }
@@ -56,6 +60,7 @@ impl Lru {
             cpus_per_node,
             size: (c.lru_batch as u64).max(1),
             released: spec.kernel.rules.page_release,
+            exit_drains: spec.kernel.rules.exit_drains,
             work: Work {
                 add: work(c.code_lru_add),
                 release: work(c.code_lru_release),
@@ -111,12 +116,14 @@ impl Lru {
         }
     }
 
-    /// `lru_add_drain`, `folio_batch_move_lru`: what the task's CPU has collected goes onto the list.
+    /// `lru_add_drain`, `folio_batch_move_lru`: what the task's CPU has collected goes onto the list, and off it again what nobody
+    /// uses any more.
     async fn drain<M: Machine>(&self, m: &M) {
         let batch = std::mem::take(&mut self.batches.borrow_mut()[m.cpu() as usize]);
         if batch.pages > 0 {
             self.hold(m, batch.work).await;
         }
+        self.release(m, batch.dead, batch.dead).await;
     }
 
     async fn hold<M: Machine>(&self, m: &M, time: Time) {
@@ -138,16 +145,29 @@ impl Lru {
         }
     }
 
-    /// `exit_mmap`: a process unmaps its pages, all of which are its own, and frees them.
+    /// `exit_mmap`: a process unmaps its pages, all of which are its own, and frees them, but for those that its CPU has not put on
+    /// the list yet.
     pub async fn exit_mmap<M: Machine>(&self, m: &M, pages: u64) {
-        self.drain(m).await;
+        if self.exit_drains {
+            self.drain(m).await;
+        }
         m.run(Account::System, pages * self.work.unmap).await;
+        let pages = pages - self.leave(m, pages);
         let (first, rest) = (pages.min(FIRST_GATHERED), pages.saturating_sub(FIRST_GATHERED));
         self.release(m, first, first).await;
         match self.released {
             PageRelease::Batches => self.release(m, rest, self.size).await,
             PageRelease::Runs => self.release(m, rest, SWAP_CLUSTER_MAX).await,
         }
+    }
+
+    /// How many of a process's pages are still in its CPU's batch, which keeps them until it is put on the list. The last ones that
+    /// were collected are taken for the process's.
+    fn leave<M: Machine>(&self, m: &M, pages: u64) -> u64 {
+        let batch = &mut self.batches.borrow_mut()[m.cpu() as usize];
+        let few = pages.min(batch.pages - batch.dead);
+        batch.dead += few;
+        few
     }
 
     /// Takes so many pages at a time off the list, and frees them then or all at the end.

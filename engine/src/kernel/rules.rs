@@ -109,6 +109,8 @@ rules! {
     "mm.maple_tree" => maple_tree: bool = true;
     /// How pages of a process that ends are freed (`free_pages_and_swap_cache`).
     "mm.page_release" => page_release: mm::PageRelease = mm::PageRelease::Batches;
+    /// A process that ends first puts on the list what its CPU has collected (`lru_add_drain` in `exit_mmap`).
+    "mm.exit_drains" => exit_drains: bool = true;
     /// Areas that a process unmaps go to RCU (`vm_area_free`).
     "mm.area_rcu" => area_rcu: bool = true;
     /// What one `inode_hash_lock` guards.

@@ -108,16 +108,14 @@ const ARRIVALS: Table = &[drawn!("arrivals", Optional), &[("arrivals_trace", Tim
 const LOOP_NAMES: Param = ("name_format", Text("p{task:02}_{serial:08}"));
 const ACT_NAMES: Param = ("name_format", Text("f{task:04}_{serial:08}"));
 
-const CREATE: Table = &[&[("footprint_bytes", Number(0.0)), ("code_bytes", Number(0.0)), LOOP_NAMES]];
+/// What a loop uses before each turn.
+const BEFORE: [Param; 3] =
+    [("footprint_bytes", Number(0.0)), ("code_bytes", Number(0.0)), ("process_pages", Number(0.0))];
 
-const TMPFILE: Table = &[&[
-    ("write_bytes", Number(4096.0)),
-    ("fsync", Number(0.0)),
-    ("time_calls", Number(0.0)),
-    ("footprint_bytes", Number(0.0)),
-    ("code_bytes", Number(0.0)),
-    LOOP_NAMES,
-]];
+const CREATE: Table = &[&BEFORE, &[LOOP_NAMES]];
+
+const TMPFILE: Table =
+    &[&[("write_bytes", Number(4096.0)), ("fsync", Number(0.0)), ("time_calls", Number(0.0)), LOOP_NAMES], &BEFORE];
 
 const FS_MARK: Table = &[&[
     ("sync", Number(1.0)),

@@ -4,6 +4,7 @@
 use super::arrivals::{served, taken, Requests};
 use super::format::NameFormat;
 use crate::filesystems::{DirId, Filesystem, NoSpace};
+use crate::lru::Lru;
 use crate::waist::Machine;
 use crate::waist::{Account, Time};
 use std::rc::Rc;
@@ -24,8 +25,8 @@ pub enum Turn {
     },
 }
 
-/// What the loop itself uses in user mode, each turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the loop itself uses before each turn.
+#[derive(Clone)]
 pub struct User {
     /// CPU time.
     pub time: Time,
@@ -33,12 +34,16 @@ pub struct User {
     pub footprint: u64,
     /// Bytes of its own code that the program runs before each turn.
     pub code: u64,
+    /// Pages of a process that begins and ends before each turn.
+    pub pages: u64,
+    /// Where these go.
+    pub lru: Rc<Lru>,
     /// It reads the clock around each call of a `tmpfile` turn: their times are told instead of the turn's.
     pub times_calls: bool,
 }
 
 /// A loop.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Loop {
     /// What a turn does.
     pub turn: Turn,
@@ -58,7 +63,7 @@ pub async fn run<M: Machine, F: Filesystem<M>>(
     requests: Requests,
 ) {
     let Loop { turn, user, format } = &*turns;
-    let (turn, user) = (*turn, *user);
+    let turn = *turn;
     let mut names = (0..).map(|serial| format.name(task, serial));
     let mut next = || names.next().expect("numbers do not end");
     if let (Turn::Tmpfile { bytes, .. }, true) = (turn, user.times_calls) {
@@ -86,12 +91,16 @@ pub async fn run<M: Machine, F: Filesystem<M>>(
     }
 }
 
-async fn use_up<M: Machine>(m: &M, user: User) {
+async fn use_up<M: Machine>(m: &M, user: &User) {
     if user.footprint > 0 {
         m.use_memory(user.footprint);
     }
     if user.code > 0 {
         m.use_code(user.code);
+    }
+    if user.pages > 0 {
+        user.lru.add(m, user.pages).await;
+        user.lru.exit_mmap(m, user.pages).await;
     }
     m.run(Account::User, user.time).await;
 }
@@ -103,7 +112,7 @@ async fn timed<M: Machine, F: Filesystem<M>>(
     dir: DirId,
     name: &[u8],
     bytes: u32,
-    user: User,
+    user: &User,
 ) -> Result<(), NoSpace> {
     use_up(m, user).await;
     m.begin();

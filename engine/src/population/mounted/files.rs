@@ -235,6 +235,8 @@ impl Work {
             time: user,
             footprint: w.number("footprint_bytes") as u64,
             code: w.number("code_bytes") as u64,
+            pages: w.number("process_pages") as u64,
+            lru: costs.lru(),
             times_calls,
         };
         Ok(Self::Loop(Rc::new(Loop { turn, user, format: NameFormat::of(w)? })))
