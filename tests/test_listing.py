@@ -60,3 +60,13 @@ def test_two_who_list_the_same_names_of_tmpfs_take_them_from_each_other_since_5_
         rate(listed(tmp_path, "tmpfs", kernel=kernel, directories=kind)) for kind in ("per-task", "shared")
     )
     assert (together < 0.58 * apart) == loses
+
+
+def test_who_lists_names_of_tmpfs_locks_their_directory_until_6_5_and_since_6_14(tmp_path: Path) -> None:
+    """`scan_positives` and `find_positive_dentry`, not `offset_find_next` between: 60 names of two tasks."""
+    locks = {}
+    for kernel in ("linux-5.4", "linux-6.6", "linux-6.14"):
+        result = listed(tmp_path, "tmpfs", kernel=kernel, directories="shared")
+        taken = sum(lock.acquired for lock in result.locks if lock.name.startswith("vfs.d_lock"))
+        locks[kernel] = taken / result.operations / 60
+    assert locks == pytest.approx({"linux-5.4": 2, "linux-6.6": 1, "linux-6.14": 2}, rel=0.01)

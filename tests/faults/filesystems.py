@@ -382,8 +382,8 @@ OTHERS = [
     Fault(
         "tmpfs readdir: names are not counted",
         E + "filesystems/tmpfs.rs",
-        "let children = if self.counts_listed {",
-        "let children = if self.counts_listed && !FAULT {",
+        "if self.counts_listed == CountsListed::None {",
+        "if FAULT || self.counts_listed == CountsListed::None {",
     ),
     Fault(
         "btrfs write: room of an extent that was there is kept",

@@ -60,6 +60,11 @@ impl Dentries {
         self.of(m, dir).under_lock(m, &self.exchange, change).await;
     }
 
+    /// Who lists a directory takes a reference of the dentry that is next among its children.
+    pub async fn next_child<M: Machine>(&self, m: &M, dir: &File, (of, child): (&Self, &File)) {
+        self.of(m, dir).change_child(m, &self.exchange, &of.of(m, child)).await;
+    }
+
     /// A reference is taken, or given back.
     pub async fn count<M: Machine>(&self, m: &M, file: &File) {
         self.of(m, file).change(m, &self.exchange).await;

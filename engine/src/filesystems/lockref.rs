@@ -135,15 +135,34 @@ impl Lockref {
         self.hold(m, || ()).await;
     }
 
+    /// Changes that of `child` under this spinlock and its own, as one who goes along the children of a directory.
+    pub async fn change_child<M: Machine>(&self, m: &M, by: &Exchange, child: &Self) {
+        if by.rule != DentryRef::Locked && self.is_alone(m) && child.is_alone(m) {
+            self.exchange_alone(m);
+            return child.exchange_alone(m);
+        }
+        self.acquire(m).await;
+        child.under_lock(m, by, || ()).await;
+        self.release(m).await;
+    }
+
     async fn hold<M: Machine>(&self, m: &M, change: impl FnOnce()) {
+        self.acquire(m).await;
+        change();
+        self.release(m).await;
+    }
+
+    async fn acquire<M: Machine>(&self, m: &M) {
         self.at_lock.set(self.at_lock.get() + 1);
         self.last.set(Some(m.cpu()));
         let lock = m.seldom_lock(self.lock);
         m.lock(lock, Side::Write).await;
         m.touch_beside(lock, Access::Write); // `count > 0`, then the count: who queued for the line has lost it
-        change();
+    }
+
+    async fn release<M: Machine>(&self, m: &M) {
         m.settle().await;
-        m.unlock(lock, Side::Write).await;
+        m.unlock(m.seldom_lock(self.lock), Side::Write).await;
         self.last.set(Some(m.cpu()));
         self.fresh.set(0);
         self.at_lock.set(self.at_lock.get() - 1);

@@ -16,7 +16,7 @@
 use super::calls::Calls;
 use super::listed::{self, Entry, Lists, Pointers};
 use super::{DirId, File};
-use crate::kernel::vfs::DentryLine;
+use crate::kernel::vfs::{CountsListed, DentryLine};
 use crate::waist::{Access, Machine};
 
 fn dentry(inode: u32) -> File {
@@ -103,15 +103,15 @@ impl Calls {
         self.children.lists.entries(dir)
     }
 
-    /// Who lists a directory by its dentries comes to this one: it is counted under its `d_lock`, before 6.6 also its parent's, and given
-    /// back at the next (`scan_positives`, `offset_find_next`).
-    pub async fn count_child<M: Machine>(&self, m: &M, dir: DirId, child: Entry, locks_parent: bool) {
-        if locks_parent {
-            self.directories.change_children(m, &dentry(dir), || ()).await;
-        }
+    /// Who lists a directory by its dentries comes to this one, and gives it back at the next.
+    pub async fn count_child<M: Machine>(&self, m: &M, dir: DirId, child: Entry, how: CountsListed) {
         let (is_file, child) = whose(child);
         let dentries = if is_file { &self.dentries } else { &self.directories };
-        dentries.change_children(m, &child, || ()).await;
+        match how {
+            CountsListed::None => return,
+            CountsListed::UnderParent => self.directories.next_child(m, &dentry(dir), (dentries, &child)).await,
+            CountsListed::Alone => dentries.change_children(m, &child, || ()).await,
+        }
         dentries.count(m, &child).await;
     }
 

@@ -12,6 +12,7 @@ use super::read_write::{self, FileOperations};
 use super::vfs::{SuperBlock, SuperOperations, INODE_CALLBACKS};
 use super::{initial_files, Attribute, Audit, DirId, File, Io, Mounted, NoSpace, Renaming, BLOCK};
 use crate::cost_table;
+use crate::kernel::vfs::CountsListed;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Time};
 use offsets::Offsets;
@@ -67,7 +68,7 @@ pub struct Tmpfs {
     offsets: Offsets,
     directory_lines: u32,
     counts_versions: bool,
-    counts_listed: bool,
+    counts_listed: CountsListed,
     directories: RefCell<Vec<Directory>>,
     free_directories: RefCell<Vec<DirId>>,
     files: RefCell<Vec<Inode>>,
@@ -364,11 +365,11 @@ impl<M: Machine> FileOperations<M> for Tmpfs {
     async fn iterate(&self, m: &M, dir: DirId, _: u32, time: Time) {
         m.touch(self.directory(dir).line, Access::Read);
         let (calls, each) = (&self.sb.calls, self.sb.calls.readdir_name());
-        let children = if self.counts_listed { calls.children(dir) } else { Vec::new() };
+        let children = if self.counts_listed == CountsListed::None { Vec::new() } else { calls.children(dir) };
         m.run(Account::System, time.saturating_sub(each * children.len() as Time)).await;
         for child in children {
             m.run(Account::System, each).await;
-            calls.count_child(m, dir, child, !self.offsets.are_given()).await;
+            calls.count_child(m, dir, child, self.counts_listed).await;
         }
     }
 }

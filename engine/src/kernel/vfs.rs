@@ -115,6 +115,18 @@ choice! {
 }
 
 choice! {
+    /// How who lists a directory of tmpfs takes a reference of each name's dentry.
+    pub enum CountsListed {
+        /// Not at all (before 5.4).
+        None = "none",
+        /// Under `d_lock` of the directory and its own (`scan_positives`; since 6.14 `find_positive_dentry`).
+        UnderParent = "under-parent",
+        /// Under its own (`offset_find_next`, from 6.6 on).
+        Alone = "alone",
+    }
+}
+
+choice! {
     /// How a descriptor is given its file (`fd_install`).
     pub enum FdInstall {
         /// Under `file_lock` (before 4.2).

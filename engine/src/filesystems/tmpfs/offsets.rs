@@ -85,11 +85,6 @@ impl Offsets {
         })
     }
 
-    /// Whether names have any.
-    pub fn are_given(&self) -> bool {
-        self.rule != DirectoryOffsets::None
-    }
-
     /// `simple_offset_add`: what it takes beyond a tree of one node.
     pub fn add<M: Machine>(&self, m: &M, dir: DirId, name: Entry) -> Time {
         if self.rule == DirectoryOffsets::None {
