@@ -275,7 +275,6 @@ impl Log {
     }
 
     async fn end_commit<M: Machine>(&self, m: &M, unused: u64) {
-        m.unlock(self.ctx_lock, Side::Read).await;
         m.touch(self.grant_heads, Access::Write); // the unused part of the reservation goes back
         self.grants.sub(unused);
         self.space_wake(m);
