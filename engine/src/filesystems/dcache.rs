@@ -8,7 +8,7 @@ use super::costs::Costs;
 use super::DirId;
 use crate::kernel::vfs::DentryLru;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, LockId, Side};
+use crate::waist::{Access, LineId, LockId, Side};
 
 /// Lines of `in_lookup_hashtable`: 1,024 chains, each with a bit that locks it in a word of 8 bytes.
 const IN_LOOKUP_LINES: u64 = 128;
@@ -92,7 +92,7 @@ impl Dcache {
         };
         m.lock(*lock, Side::Write).await;
         m.touch(*last, Access::Write);
-        m.run(Account::System, 0).await; // until the line is there
+        m.pay().await;
         m.unlock(*lock, Side::Write).await;
     }
 }

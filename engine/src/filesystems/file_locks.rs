@@ -86,15 +86,21 @@ impl Context {
     /// The first is woken, whom the others stay behind.
     fn wake_first<M: Machine>(&self, m: &M, mut waiting: Waiting) {
         if let Some(first) = waiting.pop_front() {
-            self.wake(m, first, waiting);
+            self.wake(m, first);
+            if !waiting.is_empty() {
+                self.behind.borrow_mut().push((first.0, waiting));
+            }
         }
     }
 
-    /// One is woken, whom others stay behind.
-    fn wake<M: Machine>(&self, m: &M, (task, line): (TaskId, LineId), behind: Waiting) {
+    /// All are woken.
+    fn wake_all<M: Machine>(&self, m: &M, waiting: Waiting) {
+        waiting.into_iter().for_each(|one| self.wake(m, one));
+    }
+
+    fn wake<M: Machine>(&self, m: &M, (task, line): (TaskId, LineId)) {
         m.touch(line, Access::Write);
         m.wake(task);
-        self.behind.borrow_mut().push((task, behind));
     }
 }
 
@@ -221,7 +227,7 @@ impl FileLocks {
         m.lock(self.blocked(m), Side::Write).await;
         let waiting = context.waiting.take();
         match self.wakes {
-            LockWakes::All => waiting.into_iter().for_each(|one| context.wake(m, one, Waiting::new())),
+            LockWakes::All => context.wake_all(m, waiting),
             LockWakes::One => context.wake_first(m, waiting),
         }
         m.settle().await;

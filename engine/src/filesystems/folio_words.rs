@@ -37,7 +37,7 @@ impl Words {
         if let Self::CountAndLock(lock) = self {
             m.settle().await;
             m.lock(lock, Side::Write).await;
-            m.run(Account::System, 0).await;
+            m.pay().await;
         }
     }
 

@@ -325,7 +325,7 @@ impl Xfs {
     async fn look_at_size<M: Machine>(&self, m: &M, open: &OpenFile) {
         if let Some(lock) = open.lines.flags_lock() {
             m.lock(lock, Side::Write).await;
-            m.run(Account::System, 0).await; // what it cost to get the lock's line; the size is read in no time
+            m.pay().await; // what it cost to get the lock's line; the size is read in no time
             m.unlock(lock, Side::Write).await;
         }
     }
