@@ -39,7 +39,7 @@ def test_the_help_groups_every_command_once() -> None:
 
 SAYS = {
     "whatif": "Causal profile",
-    "advise": "-> stay with agcount=4",
+    "advise": "as it is",
     "calibrate": "workload.user_cpu",
     "sensitivity": "machine.costs.line_llc",
 }
