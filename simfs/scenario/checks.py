@@ -233,7 +233,9 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
     for rule, since in _TRUE_SINCE.items():
         if scenario.kernel.rules.get(rule) is True and kernel.version < since:
             at = document.place_of(("kernel", "rules", rule)).value
-            yield Problem(at, f"kernel {kernel.name} is before {dotted(since)}, since when {rule} can be true")
+            yield Problem(
+                at, f"kernel {kernel.name} is before {dotted(since)}, since when {rule} can be true"
+            )
     if not isinstance(scenario.workload, PythonTasks):  # a program may name its locks as it likes
         holder = scenario.workload if isinstance(scenario.workload, LockTasks) else scenario.filesystem
         own = holder.roles if isinstance(holder, LockTasks | Xfs) else {}
