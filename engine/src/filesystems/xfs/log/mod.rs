@@ -19,7 +19,7 @@ mod xfsaild;
 
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::super_line::SuperLine;
+use crate::filesystems::inodes::super_line::SuperLine;
 use crate::kernel::xfs::{AilTarget, Cil};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};

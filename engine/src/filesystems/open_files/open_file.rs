@@ -10,7 +10,7 @@
 //! instead, which from 6.12 on is in another line (64), and that `dup` reads neither; the exchange by which a `close` gives its
 //! reference back since 6.15 (`fput_close_sync`): it has looked at the count before, so that this comes to the same.
 
-use super::by_slot::BySlot;
+use crate::filesystems::by_slot::BySlot;
 use crate::kernel::vfs::{FileLine, FileRef};
 use crate::kernel::Rules;
 use crate::waist::{Access, LineId, Machine, TaskId, Time};

@@ -16,7 +16,7 @@
 //! Left out: the hash of those who wait, in which a deadlock is looked for (`posix_locks_deadlock`); locks that a `close` gives
 //! back; `i_lock` as far as others take it (3.11 to 3.19).
 
-use super::by_slot::BySlot;
+use crate::filesystems::by_slot::BySlot;
 use crate::kernel::vfs::{LockWakes, PosixLocks as Guard};
 use crate::kernel::Rules;
 use crate::waist::{Access, Account, ClassId, LineId, LockId, Machine, Side, TaskId, Time};
