@@ -188,6 +188,14 @@ def test_list_names_everything_shipped() -> None:
         assert name in shown
 
 
+def test_list_has_the_titles_of_what_a_word_is_in() -> None:
+    shown = RUNNER.invoke(app, ["list", "CAS-loop"]).stdout
+    assert "Threads add to one counter" in shown
+    assert "compile-24" not in shown
+    assert "vfs.file_line" in RUNNER.invoke(app, ["list", "kernels"]).stdout
+    assert RUNNER.invoke(app, ["list", "xyzzy"]).exit_code == 2
+
+
 def test_schema_is_one_json_document() -> None:
     assert json.loads(RUNNER.invoke(app, ["schema"]).stdout)["type"] == "object"
 
