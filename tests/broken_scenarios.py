@@ -158,6 +158,12 @@ CASES = [
     ),
     Case(
         "kernel: linux-6.11",
+        "kernel: {profile: linux-4.12, rules: {vfs.apparmor: true}}",
+        "5:53",
+        "linux-4.12 is before 4.13",
+    ),
+    Case(
+        "kernel: linux-6.11",
         "kernel: {profile: linux-6.11, designs: {xfs.inodegc: task}}",
         "5:31",
         "it is kernel.rules now",

@@ -39,7 +39,7 @@ def test_the_help_groups_every_command_once() -> None:
 
 SAYS = {
     "whatif": "Causal profile",
-    "advise": "-> stay with agcount=4",
+    "advise": "as it is",
     "calibrate": "workload.user_cpu",
     "sensitivity": "machine.costs.line_llc",
 }
@@ -186,6 +186,14 @@ def test_list_names_everything_shipped() -> None:
         n for kind in (paths.SCENARIOS, paths.MEASURED, paths.MODELS / "machines") for n in paths.names(kind)
     ]:
         assert name in shown
+
+
+def test_list_has_the_titles_of_what_a_word_is_in() -> None:
+    shown = RUNNER.invoke(app, ["list", "CAS-loop"]).stdout
+    assert "Threads add to one counter" in shown
+    assert "compile-24" not in shown
+    assert "vfs.file_line" in RUNNER.invoke(app, ["list", "kernels"]).stdout
+    assert RUNNER.invoke(app, ["list", "xyzzy"]).exit_code == 2
 
 
 def test_schema_is_one_json_document() -> None:

@@ -179,11 +179,14 @@ def test_times_of_perf_have_the_largest_unit_that_they_fill(result: ScenarioResu
         (["--as", "perf-lok"], "did you mean 'perf-lock'?"),
         (["--as", "perf-lock"], "name one of"),
         (["--as", "perf-lock", "--variant", "mutx"], "did you mean 'mutex'?"),
+        (["--as", "fio", "--variant", "mutex"], "has neither, but lock_cycle"),
     ],
 )
-def test_what_cannot_be_printed_is_bad_input(options: list[str], said: str) -> None:
-    short = ["--set", "measure.duration=1 ms", "--set", "measure.replications=1", "--set", "workload.tasks=2"]
-    answer = RUNNER.invoke(app, ["run", "lock-cycle", *short, *options])
+def test_what_cannot_be_printed_is_bad_input_before_anything_is_run(
+    options: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simfs.results.run.native_engine", None)
+    answer = RUNNER.invoke(app, ["run", "lock-cycle", *options])
     assert answer.exit_code == 2
     assert answer.stdout == ""
     assert said in answer.stderr

@@ -84,7 +84,7 @@ def test_a_byte_order_mark_is_no_problem(scenario: Path) -> None:
     ("name", "says"),
     [
         ("compil-24", "there is no scenario of this name (did you mean 'compile-24'?)"),
-        ("zzzzzz", "there is no scenario of this name; known: aim7, "),
+        ("zzzzzz", "there is no scenario of this name; `simfs list` names all "),
         ("no/such/file.yaml", "no such file"),
         ("", "there is no scenario of this name"),
         ("x" * 5000, "there is no scenario of this name"),

@@ -12,13 +12,27 @@ from simfs.commands.errors import FAILED, plain_errors, refused
 from simfs.commands.experiment import Output, TextOrJson, print_json
 
 
-def list_(wide: Wide = False) -> None:
+def list_(
+    word: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="WORD",
+            help="List, with titles, what has this word in its name or title, or a whole kind: scenarios, kernels.",
+            show_default=False,
+        ),
+    ] = None,
+    wide: Wide = False,
+) -> None:
     """List the scenarios, measured data and models that come with simfs."""
     with plain_errors():
-        from simfs.reports.catalogue import print_catalogue
+        from simfs.reports.catalogue import print_about, print_catalogue
         from simfs.reports.layout import report_console
 
-        print_catalogue(report_console(wide=wide))
+        console = report_console(wide=wide)
+        if word is None:
+            print_catalogue(console)
+        elif not print_about(word, console):
+            raise refused(f"{word}: nothing that comes with simfs has this in its name or title")
 
 
 def schema() -> None:

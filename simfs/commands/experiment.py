@@ -78,6 +78,7 @@ def question(
     from simfs.experiments.points import the_point
 
     with progress() as report, refusals_of_runs():
+        the_point(asked, variant)  # a variant that is not there is refused before anything is fitted
         asked, _ = fit(asked, given=keys_of(given), quick=quick, threads=threads, progress=report)
         yield Question(asked, the_point(asked, variant), {"threads": threads, "progress": report})
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -114,12 +116,14 @@ def run(
 ) -> None:
     """Run a scenario and print its predicted throughput, beside measured data if there is any."""
     with plain_errors():
-        _refuse_outputs(out, report, as_tool)
+        _refuse_outputs(out, report)
         given = overrides(settings, seed)
         options = {"threads": threads or os.cpu_count() or 1, "quick": quick, "variants": variants or ()}
         options |= {"metrics": known_metrics(metrics), "why": why or report is not None}
         asked = loaded(scenario, given)
         refuse_unknown_variants(variants or (), [variant.name for variant in asked.variants])
+        if as_tool is not None:
+            _refuse_tool(asked, as_tool, variants)
         chosen = _machine_for(asked, engine, check=check)
         asked, result = _answer(asked, given, chosen, options, check=check)
         try:
@@ -134,12 +138,11 @@ def run(
     raise typer.Exit(result.exit_code)
 
 
-def _refuse_outputs(out: Path | None, page: Path | None, tool: str | None) -> None:
+def _refuse_outputs(out: Path | None, page: Path | None) -> None:
     """Refuse what could not be written, before anything is run for it."""
     refuse_out(out)
     if page is not None:
         refuse_page(page, "--report")
-    _refuse_tool(tool)
 
 
 def _write(
@@ -222,24 +225,29 @@ def _print(result: ScenarioResult, output: Format, *, wide: bool, columns: tuple
     emit(to_json(result) if output is Format.JSON else to_csv(result))
 
 
-def _refuse_tool(name: str | None) -> None:
-    """Refuse a tool that is not written, before anything is run for it."""
-    if name is None:
-        return
-    from simfs.interchange import WRITERS
+def _refuse_tool(asked: Scenario, name: str, variants: list[str] | None) -> None:
+    """Refuse a tool that could not print what is asked, before anything is run for it."""
+    from simfs.interchange import refuse
 
-    if name not in WRITERS:
-        raise refused(f"--as: there is no format '{name}'; {choices(name, WRITERS)}")
+    with _refusals_of(name):
+        refuse(asked, name, variants[0] if variants else None)
 
 
 def _print_as(result: ScenarioResult, name: str, variant: str | None) -> None:
     from simfs.interchange import write
+
+    with _refusals_of(name):
+        emit(write(result, name, variant))
+
+
+@contextmanager
+def _refusals_of(tool: str) -> Iterator[None]:
     from simfs.interchange.reading import UnreadableError
 
     try:
-        emit(write(result, name, variant))
+        yield
     except UnreadableError as error:
-        raise refused(f"--as {name}: {error}") from None
+        raise refused(f"--as {tool}: {error}") from None
 
 
 def _write_files(result: ScenarioResult, out: Path, asked: Scenario, engine: Engine) -> None:

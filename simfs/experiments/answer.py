@@ -12,7 +12,7 @@ from simfs.results.model import Fit, MeasuredRow, ScenarioResult
 from simfs.results.run import Engine, Progress, run_scenario
 from simfs.results.saturated import with_saturated
 from simfs.scenario import Point, Scenario, expand, to_run_spec
-from simfs.scenario.points import group_loads
+from simfs.scenario.points import ONLY_VARIANT, group_loads
 from simfs.scenario.tasks import Serving
 
 OPERATIONS = {
@@ -148,5 +148,7 @@ def operation_of(points: Sequence[Point]) -> str:
 
 
 def titles_of(scenario: Scenario) -> dict[str, str]:
-    """Titles of the variants that have one, by name."""
+    """Titles of the variants that have one, by name; where there are none, the scenario's name."""
+    if not scenario.variants:
+        return {ONLY_VARIANT: scenario.name}
     return {variant.name: variant.title for variant in scenario.variants if variant.title}

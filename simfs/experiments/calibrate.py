@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from simfs.experiments.search import HELD, holds, search, size
 from simfs.results.aggregate import PointLike, compare
-from simfs.results.model import Comparison, Fit, MeasuredRow, PointResult
+from simfs.results.model import Comparison, Fit, MeasuredRow, PointResult, quantity
 from simfs.results.run import Engine, MeasureLike, Progress, Runs, ToSpec, run_scenario
 from simfs.results.statistics import LEVEL, stddev
 from simfs.scenario.metrics import metric
@@ -315,8 +315,8 @@ def _refuse_bounds(parameters: Sequence[Parameter], values: Vector) -> None:
     for p, value, ended in zip(parameters, values, _at_bounds(parameters, values), strict=True):
         if ended:
             raise CalibrationError(
-                f"{p.name} ends at its bound {value:g} {p.unit}: the rows cannot be met within"
-                f" {p.low:g} to {p.high:g} {p.unit}; widen the bounds if their source allows it"
+                f"{p.name} ends at its bound {quantity(value, p.unit)}: the rows cannot be met within"
+                f" {quantity(p.low, p.unit)} to {quantity(p.high, p.unit)}; widen the bounds if their source allows it"
             )
 
 

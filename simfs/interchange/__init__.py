@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -15,6 +15,7 @@ from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
     from simfs.results.model import PointResult, ScenarioResult
+    from simfs.scenario import Scenario
 
 
 class Format(Protocol):
@@ -91,6 +92,25 @@ def read(text: str, name: str | None = None) -> Reading:
     raise UnreadableError(f"is output of no tool that simfs knows: {', '.join(FORMATS)}")
 
 
+_OF_ALL_VARIANTS = ("lkp",)
+
+
+def refuse(scenario: Scenario, name: str, variant: str | None = None) -> None:
+    """Raise UnreadableError for what `write` will refuse of a scenario's result, as far as it is known before a run."""
+    _refuse(name, variant, [each.name for each in scenario.variants])
+    if name == "fio":
+        load("fio").refuse(scenario.workload)  # type: ignore[attr-defined]
+
+
+def _refuse(name: str, variant: str | None, variants: Sequence[str]) -> None:
+    if name not in WRITERS:
+        raise UnreadableError(f"there is no format '{name}'; {choices(name, WRITERS)}")
+    if variant is None and len(variants) > 1 and name not in _OF_ALL_VARIANTS:
+        raise UnreadableError(f"there are several variants: name one of {', '.join(variants)} with --variant")
+    if variant is not None and variant not in variants:
+        raise UnreadableError(f"there is no variant '{variant}'; {choices(variant, variants)}")
+
+
 Writer = Callable[["ScenarioResult", tuple["PointResult", ...]], str]
 """Makes the text of a tool from points of a result, in order of the sweep."""
 
@@ -101,17 +121,8 @@ def write(result: ScenarioResult, name: str, variant: str | None = None) -> str:
     Tables of locks are of one point: that with as many tasks as CPUs, else with the most. Raises UnreadableError for a
     format or variant that there is not, and where nothing is left to write.
     """
-    if name not in WRITERS:
-        raise UnreadableError(f"there is no format '{name}'; {choices(name, WRITERS)}")
-    if name == "lkp" and variant is None:
-        points = result.points
-    elif variant is None and len(result.variants) > 1:
-        raise UnreadableError(
-            f"there are several variants: name one of {', '.join(result.variants)} with --variant"
-        )
-    elif variant is not None and variant not in result.variants:
-        raise UnreadableError(f"there is no variant '{variant}'; {choices(variant, result.variants)}")
-    else:
-        points = result.of(variant or result.variants[0])
+    _refuse(name, variant, result.variants)
+    everything = name in _OF_ALL_VARIANTS and variant is None
+    points = result.points if everything else result.of(variant or result.variants[0])
     module, _, function = WRITERS[name].partition(":")
     return cast(Writer, getattr(import_module(f"simfs.interchange.{module}"), function))(result, points)

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simfs.interchange.reading import LARGEST, Figure, Reading, UnreadableError
+from simfs.scenario.workload import Fio, Mix, PythonTasks
 
 if TYPE_CHECKING:
     from simfs.results.model import PointResult, ScenarioResult
+    from simfs.scenario.workload import Workload
 
 DIRECTIONS = ("read", "write", "trim")
 _OF_DIRECTION = {"read": "read", "write": "write", "overwrite": "write", "append": "write"}
@@ -77,6 +79,14 @@ def _number(value: object) -> float:
 def _tasks(value: object) -> int | None:
     text = str(value)
     return int(text) if text.isascii() and text.isdigit() and 0 < len(text) < 7 else None
+
+
+def refuse(workload: Workload) -> None:
+    """Raise UnreadableError for a workload that neither reads nor writes."""
+    asked = {use.op for use in workload.operations} if isinstance(workload, Mix) else set()
+    if not (isinstance(workload, Fio | PythonTasks) or asked & _OF_DIRECTION.keys()):
+        others = ", ".join(sorted(asked)) or workload.kind
+        raise UnreadableError(f"fio prints reads and writes, and the workload has neither, but {others}")
 
 
 def write(result: ScenarioResult, points: Sequence[PointResult]) -> str:

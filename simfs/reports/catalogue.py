@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from simfs.reports.layout import Sheet, report_console
 from simfs.scenario import paths
@@ -13,32 +15,69 @@ from simfs.scenario.document import Document
 from simfs.scenario.models import TIMELINE, available, load_kernel, load_timeline
 from simfs.scenario.timeline import linux
 
+MANY = ("Scenarios", "Measured data")
+"""Kinds of which there are too many to print their titles unasked."""
+
 
 def print_catalogue(console: Console | None = None) -> None:
-    """Print a table a kind."""
+    """Print a table a kind; of scenarios and data sets the names only, of kernels the first and the last."""
     console = console or report_console()
-    _print_titles("Scenarios", paths.SCENARIOS, paths.names(paths.SCENARIOS), console)
-    _print_titles("Measured data", paths.MEASURED, paths.names(paths.MEASURED), console)
-    _print_titles("Machines", paths.MODELS / "machines", available("machines"), console)
-    _print_kernels(console)
-    for kind in ("filesystems", "devices"):
-        _print_titles(kind.capitalize(), paths.MODELS / kind, available(kind), console)
+    for kind, (folder, names) in _files().items():
+        if kind in MANY:
+            console.print(Text(f"{kind} ({len(names)}; `simfs list WORD` has titles)"))
+            console.print(Padding(Text(", ".join(names)), (0, 1, 1, 1)))
+        else:
+            _print(kind, _titles(folder, names), console)
+        if kind == "Machines":
+            _print("Kernels", dict([next(iter(_kernels().items()))]), console)
 
 
-def _print_titles(heading: str, folder: Path, names: list[str], console: Console) -> None:
-    titles = {name: Document.read(folder / f"{name}.yaml").data.get("title", "") for name in names}
-    _print(heading, {name: str(title) for name, title in titles.items()}, console)
+def print_about(word: str, console: Console | None = None) -> bool:
+    """Print, with their titles, a kind, or what has a word in its name or title; return whether anything is there."""
+    console = console or report_console()
+    found = False
+    for kind, rows in _tables():
+        if word.lower() not in kind.lower():
+            rows = {name: text for name, text in rows.items() if word.lower() in f"{name} {text}".lower()}
+        if rows:
+            _print(kind, rows, console)
+            found = True
+    return found
 
 
-def _print_kernels(console: Console) -> None:
+def _files() -> dict[str, tuple[Path, list[str]]]:
+    """The kinds that are a file each, the folder of each, and the names in it."""
+    return {
+        "Scenarios": (paths.SCENARIOS, paths.names(paths.SCENARIOS)),
+        "Measured data": (paths.MEASURED, paths.names(paths.MEASURED)),
+        **{
+            kind.capitalize(): (paths.MODELS / kind, available(kind))
+            for kind in ("machines", "filesystems", "devices")
+        },
+    }
+
+
+def _tables() -> Iterator[tuple[str, dict[str, str]]]:
+    for kind, (folder, names) in _files().items():
+        yield kind, _titles(folder, names)
+    yield "Kernels", _kernels()
+
+
+def _titles(folder: Path, names: list[str]) -> dict[str, str]:
+    return {name: str(Document.read(folder / f"{name}.yaml").data.get("title", "")) for name in names}
+
+
+def _kernels() -> dict[str, str]:
     timeline = load_timeline()
     first, *_, last = (linux(version) for version in timeline.versions())
-    rows = {f"{first} to {last}": "any release by its name; those that change something:"}
+    rows = {
+        f"{first} to {last}": "any release by its name (`simfs list kernels`: those that change something)"
+    }
     rows |= {linux(v): ", ".join(names) for v in timeline.versions() if (names := timeline.changes(v))}
     own = {
         name: load_kernel(name).title for name in paths.names(paths.MODELS / "kernels") if name != TIMELINE
     }
-    _print("Kernels", rows | own, console)
+    return rows | own
 
 
 def _print(heading: str, rows: Mapping[str, str], console: Console) -> None:

@@ -13,6 +13,7 @@ from simfs.reports.layout import Sheet, new_table, report_console
 from simfs.reports.lock_sheets import locks, waited, where
 from simfs.reports.numbers import NOTHING, counted, duration, percent, plain, plural, plus_minus
 from simfs.reports.tournament import tournament
+from simfs.reports.variants import side_by_side
 from simfs.results.focus import focus
 from simfs.results.model import Case, Comparison, PointResult, ScenarioResult, once_a_point, short
 from simfs.results.scaling import ideal_per_s
@@ -63,10 +64,12 @@ def columns_of(result: ScenarioResult) -> list[str]:
 
 
 def curves(result: ScenarioResult) -> list[Sheet]:
-    """One table of throughput and CPU shares a variant; a single one where variants have no curve."""
+    """All variants side by side, then throughput and CPU shares of each; all in one table where none has a curve."""
     if all(len(result.of(variant)) < 3 for variant in result.variants):
         return [_curve(result, result.points, result.name, with_variant=True)]
-    return [_curve(result, result.of(v), result.title(v), with_variant=False) for v in result.variants]
+    together = [side_by_side(result)] if len(result.variants) > 1 and result.sweep else []
+    each = [_curve(result, result.of(v), result.title(v), with_variant=False) for v in result.variants]
+    return together + each
 
 
 def scaling(result: ScenarioResult) -> list[Sheet]:
@@ -129,18 +132,19 @@ def wakes(result: ScenarioResult) -> list[Sheet]:
     """Of each variant with wake-ups how long tasks waited for a CPU then, and whether they stayed where they were."""
     table = new_table("From wake-up to run, by kind of task")
     table.add_column("variant")
-    table.add_column("tasks")
+    table.add_column("tasks", no_wrap=True)
     names = ("wake-ups", "p50", "p90", "p99", "mean", "> 1 ms", "on previous CPU", "on waker's")
     for name, leaves in zip(names, (3, 0, 6, 1, 5, 2, 7, 8), strict=True):
         table.add_column(name, leaves=leaves, justify="right")
     found = [(point, wakes) for point in focus(result) for wakes in point.wakes]
+    told = ""
     for point, w in found:
+        name = result.title(point.variant) if point.variant != told else ""
+        told = point.variant
         times = (w.to_run.p50_ns, w.to_run.p90_ns, w.to_run.p99_ns, w.to_run.mean_ns)
         stayed = (100 * count / w.wakeups for count in (w.on_previous, w.on_waker))
         shares = [f"{percent(share)} %" for share in (w.over_1ms_percent, *stayed)]
-        table.add_row(
-            result.title(point.variant), KINDS[w.kind], f"{w.wakeups:,}", *map(duration, times), *shares
-        )
+        table.add_row(name, KINDS[w.kind], f"{w.wakeups:,}", *map(duration, times), *shares)
     return [table] if found else []
 
 

@@ -21,7 +21,7 @@ from simfs.scenario.schema import SECTIONS, Scenario
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 from simfs.scenario.tasks import MAX_TASKS
-from simfs.scenario.timeline import not_a_choice
+from simfs.scenario.timeline import dotted, not_a_choice
 from simfs.scenario.workload import (
     Fio,
     FromProfile,
@@ -215,6 +215,10 @@ _EEVDF_RULES = tuple(
 )
 
 
+_TRUE_SINCE = {"vfs.apparmor": (4, 13)}
+"""Rules that no kernel before a version can be given."""
+
+
 def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     kernel = load_kernel(scenario.kernel.profile).ruled(scenario.kernel.rules)
     spec = kernel.spec(1)
@@ -226,6 +230,12 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
         if scenario.kernel.rules.get(rule) is True and kernel.rules["sched.class"] == "cfs":
             at = document.place_of(("kernel", "rules", rule)).value
             yield Problem(at, f"kernel {kernel.name} has CFS, and {rule} is a rule of EEVDF")
+    for rule, since in _TRUE_SINCE.items():
+        if scenario.kernel.rules.get(rule) is True and kernel.version < since:
+            at = document.place_of(("kernel", "rules", rule)).value
+            yield Problem(
+                at, f"kernel {kernel.name} is before {dotted(since)}, since when {rule} can be true"
+            )
     if not isinstance(scenario.workload, PythonTasks):  # a program may name its locks as it likes
         holder = scenario.workload if isinstance(scenario.workload, LockTasks) else scenario.filesystem
         own = holder.roles if isinstance(holder, LockTasks | Xfs) else {}

@@ -130,7 +130,7 @@ def _find(name: str) -> Path:
         )
         raise ScenarioError([Problem(shorten(name), what)])
     near = nearest(Path(name).stem, known)
-    listed = "" if near else f"; known: {', '.join(known)}"
+    listed = "" if near else f"; `simfs list` names all {len(known)}"
     what = f"there is no scenario of this name{listed}" if paths.is_name(name) else "no such file"
     raise ScenarioError([Problem(shorten(name) or "''", what, near)])
 

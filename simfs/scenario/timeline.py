@@ -132,6 +132,7 @@ class Timeline(Section):
         return Kernel(
             name=profile.name,
             title=profile.title,
+            version=profile.version,
             preemption=str(self._laid_over("config", profile, profile.config)["preemption"]),
             numbers=self._laid_over("numbers", profile, profile.numbers),
             locks={role: self._kind(str(lock), profile.version) for role, lock in roles.items()},
@@ -190,6 +191,7 @@ class Kernel:
 
     name: str
     title: str
+    version: Release
     preemption: str
     numbers: Mapping[str, Quantity]
     locks: Mapping[str, str]

@@ -45,25 +45,25 @@ XFS = [
     ),
     Fault(
         "unlink: freeze protection ends before the eviction",
-        E + "filesystems/namei.rs",
+        E + "filesystems/names/namei.rs",
         "        fs.evict_file(m, dir, file).await;\n        sb.line.destroyed(m).await;\n    }\n    sb.end_write(m).await;",
         "        if FAULT { sb.end_write(m).await; }\n        fs.evict_file(m, dir, file).await;\n        sb.line.destroyed(m).await;\n    }\n    if !FAULT || !last { sb.end_write(m).await; }",
     ),
     Fault(
         "unlink: a file goes with the first of its names",
-        E + "filesystems/links.rs",
+        E + "filesystems/inodes/links.rs",
         "else { return true };\n        *count -= 1;",
         "else { return true };\n        if FAULT { others.remove(&slot); return true }\n        *count -= 1;",
     ),
     Fault(
         "open with O_CREAT: the directory is locked shared",
-        E + "filesystems/read_write.rs",
+        E + "filesystems/open_files/read_write.rs",
         "    m.lock(parent, Side::Write).await;\n    sb.calls.look_up_locked(m, file).await;\n    m.unlock(parent, Side::Write).await;",
         "    let side = if FAULT { Side::Read } else { Side::Write };\n    m.lock(parent, side).await;\n    sb.calls.look_up_locked(m, file).await;\n    m.unlock(parent, side).await;",
     ),
     Fault(
         "link: the file is not locked",
-        E + "filesystems/namei.rs",
+        E + "filesystems/names/namei.rs",
         "    m.lock(inode, Side::Write).await;\n    let linked",
         "    if !FAULT { m.lock(inode, Side::Write).await; }\n    let linked",
     ),
@@ -75,13 +75,13 @@ XFS = [
     ),
     Fault(
         "rmdir: the directory that goes is not locked",
-        E + "filesystems/namei.rs",
+        E + "filesystems/names/namei.rs",
         "    m.lock(locks.1, Side::Write).await;\n    sb.line.permission(m).await; // may_delete\n    fs.rmdir(m, parent, name, dir).await;\n    sb.line.nameless(m).await;\n    sb.times.changed(m, Timed::Directory(parent));\n    m.unlock(locks.1, Side::Write).await;",
         "    if !FAULT { m.lock(locks.1, Side::Write).await; }\n    sb.line.permission(m).await; // may_delete\n    fs.rmdir(m, parent, name, dir).await;\n    sb.line.nameless(m).await;\n    sb.times.changed(m, Timed::Directory(parent));\n    if !FAULT { m.unlock(locks.1, Side::Write).await; }",
     ),
     Fault(
         "rename: the file that moves is not locked",
-        E + "filesystems/namei.rs",
+        E + "filesystems/names/namei.rs",
         "    m.lock(inode, Side::Write).await;\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {\n        sb.times.changed(m, changed);\n    }\n    sb.d_move(m, dir, names.into, file.inode).await;\n    m.unlock(inode, Side::Write).await;",
         "    if !FAULT { m.lock(inode, Side::Write).await; }\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {\n        sb.times.changed(m, changed);\n    }\n    sb.d_move(m, dir, names.into, file.inode).await;\n    if !FAULT { m.unlock(inode, Side::Write).await; }",
     ),
@@ -285,13 +285,13 @@ BTRFS = [
 OTHERS = [
     Fault(
         "walk: rename_lock is not read",
-        E + "filesystems/rename_lock.rs",
+        E + "filesystems/names/rename_lock.rs",
         "if self.walks_read {",
         "if self.walks_read && !FAULT {",
     ),
     Fault(
         "folios: all are of one page",
-        E + "filesystems/folios.rs",
+        E + "filesystems/pages/folios.rs",
         "if !self.large {",
         "if FAULT || !self.large {",
     ),
@@ -309,7 +309,7 @@ OTHERS = [
     ),
     Fault(
         "descriptors: full words lie in the line of the bitmap",
-        E + "filesystems/files_struct.rs",
+        E + "filesystems/open_files/files_struct.rs",
         "self.open_fds.borrow().len() > WORDS_BESIDE {",
         "self.open_fds.borrow().len() > WORDS_BESIDE && !FAULT {",
     ),
@@ -352,8 +352,8 @@ OTHERS = [
     Fault(
         "ext4 directory: a name takes no hole",
         E + "filesystems/ext4/linear.rs",
-        "match self.hole(bytes) {",
-        "match self.hole(bytes).filter(|_| !FAULT) {",
+        "if entry.at - at >= bytes {",
+        "if !FAULT && entry.at - at >= bytes {",
     ),
     Fault(
         "tmpfs unlink: names are not counted",
@@ -399,13 +399,13 @@ OTHERS = [
     ),
     Fault(
         "readdir: exclusive",
-        E + "filesystems/read_write.rs",
+        E + "filesystems/open_files/read_write.rs",
         "        m.lock(lock, Side::Read).await;\n        fs.iterate(m, dir, names, time).await;\n        touch_atime(fs, m, Timed::Directory(dir)).await;\n        m.unlock(lock, Side::Read).await;",
         "        let side = if FAULT { Side::Write } else { Side::Read };\n        m.lock(lock, side).await;\n        fs.iterate(m, dir, names, time).await;\n        touch_atime(fs, m, Timed::Directory(dir)).await;\n        m.unlock(lock, side).await;",
     ),
     Fault(
         "utimes: no freeze protection",
-        E + "filesystems/read_write.rs",
+        E + "filesystems/open_files/read_write.rs",
         "    sb.start_write(m).await;\n    m.lock(lock, Side::Write).await;\n    match attribute {\n        Attribute::Times => sb.times.set(m, Timed::File(file.inode)),\n        Attribute::Mode | Attribute::Owner => sb.times.changed(m, Timed::File(file.inode)),\n    }\n    let more = if attribute == Attribute::Owner { sb.calls.chown() } else { 0 };\n    fs.setattr(m, file, attribute, under + more).await;\n    m.unlock(lock, Side::Write).await;\n    sb.end_write(m).await;",
         "    if !FAULT { sb.start_write(m).await; }\n    m.lock(lock, Side::Write).await;\n    match attribute {\n        Attribute::Times => sb.times.set(m, Timed::File(file.inode)),\n        Attribute::Mode | Attribute::Owner => sb.times.changed(m, Timed::File(file.inode)),\n    }\n    let more = if attribute == Attribute::Owner { sb.calls.chown() } else { 0 };\n    fs.setattr(m, file, attribute, under + more).await;\n    m.unlock(lock, Side::Write).await;\n    if !FAULT { sb.end_write(m).await; }",
     ),
@@ -453,8 +453,8 @@ OTHERS = [
     ),
     Fault(
         "file locks: an unlock wakes all who wait, since 5.0 too",
-        E + "filesystems/file_locks.rs",
-        "            LockWakes::All => waiting.into_iter().for_each(|one| context.wake(m, one, Waiting::new())),\n            LockWakes::One => context.wake_first(m, waiting),",
-        "            LockWakes::One if !FAULT => context.wake_first(m, waiting),\n            _ => waiting.into_iter().for_each(|one| context.wake(m, one, Waiting::new())),",
+        E + "filesystems/open_files/file_locks.rs",
+        "            LockWakes::All => context.wake_all(m, waiting),\n            LockWakes::One => context.wake_first(m, waiting),",
+        "            LockWakes::One if !FAULT => context.wake_first(m, waiting),\n            _ => context.wake_all(m, waiting),",
     ),
 ]

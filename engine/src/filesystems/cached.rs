@@ -2,8 +2,8 @@
 
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::dcache::hash;
-use crate::filesystems::hash_table::HashTable;
+use crate::filesystems::inodes::hash_table::HashTable;
+use crate::filesystems::names::dcache::hash;
 use crate::filesystems::DirId;
 use crate::waist::CachedId;
 use crate::waist::Machine;

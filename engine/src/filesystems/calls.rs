@@ -1,19 +1,19 @@
 //! System calls that are the same on every filesystem but for their time: those that only read, and calls on one open file.
 //! What users of one file share are its dentry and the reference count of its pages' folio.
 
-use super::apparmor::Label;
 use super::by_slot::BySlot;
 use super::cached::InCore;
 use super::costs::Costs;
-use super::data_pages::DataPages;
-use super::dcache::Dcache;
-use super::dentry::Dentries;
-use super::file_locks::{FileLocks, Request};
-use super::folio_words::FolioWords;
-use super::folios::Folios;
-use super::open_file::OpenFiles;
-use super::parents::Children;
-use super::rename_lock::RenameLock;
+use super::names::dcache::Dcache;
+use super::names::dentry::Dentries;
+use super::names::parents::Children;
+use super::names::rename_lock::RenameLock;
+use super::open_files::apparmor::Label;
+use super::open_files::file_locks::{FileLocks, Request};
+use super::open_files::open_file::OpenFiles;
+use super::pages::data_pages::DataPages;
+use super::pages::folio_words::FolioWords;
+use super::pages::folios::Folios;
 use super::{DirId, File};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;

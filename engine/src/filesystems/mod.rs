@@ -3,39 +3,20 @@
 //! How to add an operation: write it top to bottom as the kernel does, in its order of locks; take each stretch of work
 //! from a named cost; touch the lines of every object it writes.
 
-mod apparmor;
 pub mod btrfs;
 mod by_slot;
 pub mod cached;
 pub mod calls;
-mod data_pages;
-pub mod dcache;
-mod dentry;
-pub mod dirty;
 pub mod ext4;
-mod file_locks;
-pub mod files_struct;
-mod folio_words;
-mod folios;
-mod hash_table;
-pub mod inode_cache;
+pub mod inodes;
 pub mod ledger;
-pub mod links;
-pub mod listed;
-pub mod lockref;
-mod mapping;
-mod namei;
-mod open_file;
+pub mod names;
+pub mod open_files;
 mod paged;
-mod parents;
-mod read_write;
-mod rename_lock;
-mod super_line;
+pub mod pages;
 pub(crate) mod system_calls;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod thread_group;
-mod times;
 pub mod tmpfs;
 pub mod vfs;
 pub mod xfs;

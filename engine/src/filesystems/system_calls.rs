@@ -1,12 +1,12 @@
 //! The system calls of every filesystem: those on names, on open files, and those that need little of the filesystem. Each is entered
 //! into a ledger, and can be kept from beginning.
 
-use super::file_locks::Request;
-use super::files_struct::Position;
+use super::inodes::times::Timed;
 use super::ledger::Ledger;
-use super::namei;
-use super::read_write::{self, FileOperations};
-use super::times::Timed;
+use super::names::namei;
+use super::open_files::file_locks::Request;
+use super::open_files::files_struct::Position;
+use super::open_files::read_write::{self, FileOperations};
 use super::vfs::{SuperBlock, SuperOperations};
 use super::{Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, Mounted, NoSpace, PlainCall, Renaming};
 use crate::waist::{Account, Machine, Witness};

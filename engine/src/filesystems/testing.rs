@@ -22,7 +22,7 @@ const LOCKS: [(&str, &str); 28] = [
     ("xfs.cil_ctx", "rwsem"),
     ("xfs.push_lock", "qspinlock"),
     ("xfs.icloglock", "qspinlock"),
-    ("xfs.ic_force_wait", "qspinlock"),
+    ("xfs.log_wait", "qspinlock"),
     ("xfs.cil_lock", "qspinlock"),
     ("xfs.cil_wq", "mutex"),
     ("vfs.i_rwsem", "rwsem"),

@@ -5,10 +5,10 @@ mod sb_info;
 
 use super::by_slot::FreeSlots;
 use super::costs::Costs;
+use super::inodes::listed;
 use super::ledger::Ledger;
-use super::listed;
-use super::namei::InodeOperations;
-use super::read_write::{self, FileOperations};
+use super::names::namei::InodeOperations;
+use super::open_files::read_write::{self, FileOperations};
 use super::vfs::{SuperBlock, SuperOperations, INODE_CALLBACKS};
 use super::{initial_files, Attribute, Audit, DirId, File, Io, Mounted, NoSpace, Renaming, BLOCK};
 use crate::cost_table;

@@ -2,11 +2,11 @@
 
 use super::calls::Calls;
 use super::costs::Costs;
-use super::inode_cache::InodeCache;
-use super::links::Links;
-use super::super_line::SuperLine;
-use super::thread_group::ThreadGroups;
-use super::times::Times;
+use super::inodes::inode_cache::InodeCache;
+use super::inodes::links::Links;
+use super::inodes::super_line::SuperLine;
+use super::inodes::times::Times;
+use super::open_files::thread_group::ThreadGroups;
 use super::{DirId, File, LaidOut, Mounted, NoSpace};
 use crate::memory::{Held, Shrinker};
 use crate::waist::Machine;

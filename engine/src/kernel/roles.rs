@@ -29,7 +29,7 @@ pub const ROLES: [(&str, &str); 55] = [
     ("xfs.cil_wq", "the queue of the workers that write checkpoints, while tasks that sync wait for them"),
     ("xfs.push_lock", "which checkpoints are being pushed"),
     ("xfs.icloglock", "the log buffers"),
-    ("xfs.ic_force_wait", "a queue of those who wait for a log buffer or for a checkpoint's commit record"),
+    ("xfs.log_wait", "a queue of those who wait for a log buffer or for a checkpoint's commit record"),
     ("xfs.cil_ctx", "the context of the CIL: shared by commits, exclusive for its push"),
     ("xfs.cil_lock", "lists and counters of the CIL"),
     ("ext4.group_spin", "a block group"),

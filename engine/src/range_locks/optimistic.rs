@@ -87,7 +87,7 @@ impl OptimisticLock {
                 self.change(m, &changes, |tree, mut touch| tree.insert(record, &mut touch));
             }
         }
-        m.run(Account::System, 0).await;
+        m.pay().await;
         self.end(m, &changes);
         if matches!(found, Found::Conflict(..)) {
             Attempt::Queued
@@ -119,7 +119,7 @@ impl OptimisticLock {
                 tree.record_mut(key, &mut touch).1.readers -= 1;
             }
         });
-        m.run(Account::System, 0).await;
+        m.pay().await;
         self.end(m, &changes);
         if let Some(first) = waiters {
             self.holds.wake_all(m, first);

@@ -61,6 +61,10 @@ pub trait Machine: Clone + 'static {
     fn touch_beside(&self, lock: LockId, access: Access);
     /// Pays what it owes if it has queued for a line behind others: those behind it take the line away before it comes to it again.
     fn settle(&self) -> impl Future<Output = ()>;
+    /// Pays all that it owes: the lines that it has touched are there before it goes on.
+    fn pay(&self) -> impl Future<Output = ()> {
+        self.run(Account::System, 0)
+    }
 
     /// A lock class: `name` for the statistics, `role` finds the lock type in the kernel profile.
     fn class(&self, name: &str, role: &str) -> ClassId;

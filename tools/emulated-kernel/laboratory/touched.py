@@ -205,7 +205,7 @@ def read(folder: Path, filesystem: str) -> Touched:
 
 
 HEAD = """\
-# Lines of code and data that kinds of calls touch, by which of them touch them. docs/machine.md#warmth says what for.
+# Lines of code and data that kinds of calls touch, by which of them touch them. docs/machine/warmth.md says what for.
 # Written by tools/emulated-kernel/laboratory/touched.py; objects that are told apart are not among them.
 counted: &counted >-
   one task's calls in the emulated kernel, Linux 6.12.117, every block of instructions and every access logged:

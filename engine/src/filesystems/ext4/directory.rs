@@ -30,6 +30,8 @@ pub(super) struct Directory {
     pub(super) names: Cell<u32>,
     /// Bytes of their entries.
     bytes: Cell<u64>,
+    /// Blocks that have names: one, or the leaves of an htree, which never become fewer nor one block again.
+    blocks: Cell<u32>,
     /// Where its names are, while it is one block.
     pub(super) entries: RefCell<Entries>,
     /// It is dirty for the VFS (`I_DIRTY_SYNC`).
@@ -50,15 +52,15 @@ impl Directory {
     }
 
     pub(super) fn is_htree(&self) -> bool {
-        self.bytes.get() > u64::from(LINEAR_BYTES)
+        self.blocks.get() > 1
     }
 
-    /// How many it has.
-    fn leaves(&self) -> u32 {
-        if self.is_htree() {
-            self.bytes.get().div_ceil(LEAF_BYTES) as u32
-        } else {
-            1
+    fn enter(&self, name: &[u8]) {
+        self.names.set(self.names.get() + 1);
+        self.bytes.set(self.bytes.get() + u64::from(record_bytes(name)));
+        if self.is_htree() || !self.entries.borrow_mut().enter(name) {
+            let leaves = self.bytes.get().div_ceil(LEAF_BYTES) as u32;
+            self.blocks.set(self.blocks.get().max(leaves).max(2));
         }
     }
 }
@@ -114,6 +116,7 @@ impl Ext4 {
             home,
             names: Cell::new(0),
             bytes: Cell::new(0),
+            blocks: Cell::new(1),
             entries: RefCell::default(),
             dirty: Cell::new(false),
             links: Cell::new(2),
@@ -184,7 +187,7 @@ impl Ext4 {
 
     /// Each leaf has a range of hashes (`dx_probe`).
     fn leaf_of(&self, d: &Directory, name: &[u8]) -> u32 {
-        match d.leaves() {
+        match d.blocks.get() {
             1 => 0,
             leaves => ((u64::from(half_md4(self.seed, name)) * u64::from(leaves)) >> 32) as u32,
         }
@@ -193,7 +196,7 @@ impl Ext4 {
     /// A directory as it is now was there before the run.
     pub(super) fn was_filled(&self, dir: DirId) {
         let d = &self.directories.borrow().all[dir as usize];
-        d.filled.set(d.leaves());
+        d.filled.set(d.blocks.get());
     }
 
     /// `search_dirblock`, `add_dirent_to_buf`: goes through the leaf of a name.
@@ -215,7 +218,7 @@ impl Ext4 {
     pub(super) fn delete_entry<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) {
         let d = &self.directories.borrow().all[dir as usize];
         let line = self.line_of(d, name);
-        let wipes = self.wipes_entries && d.leaves() == 1;
+        let wipes = self.wipes_entries && d.blocks.get() == 1;
         let last = if wipes { d.entries.borrow().end_of(name) } else { line };
         self.dirty_leaf(m, d, name, line..last + 1);
     }
@@ -240,7 +243,7 @@ impl Ext4 {
 
     /// The line of its block that a name is in or comes into; in an htree any.
     fn line_of(&self, d: &Directory, name: &[u8]) -> u32 {
-        match d.leaves() {
+        match d.blocks.get() {
             1 => d.entries.borrow().line_of(name),
             leaves => {
                 ((u64::from(half_md4(self.seed, name).wrapping_mul(leaves)) * u64::from(LEAF_LINES)) >> 32) as u32
@@ -251,7 +254,7 @@ impl Ext4 {
     /// `ext4_find_entry`: `dx_probe` asks where the root and the leaf of a name are, and the leaf is searched.
     pub(super) async fn find_leaf<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) {
         self.info.count_lookup(m);
-        let leaves = self.directories.borrow().all[dir as usize].leaves();
+        let leaves = self.directories.borrow().all[dir as usize].blocks.get();
         self.info.find_leaf(m, leaves).await;
         self.search_leaf(m, dir, name);
     }
@@ -264,10 +267,7 @@ impl Ext4 {
 
     /// A name enters it.
     pub(super) fn enter_name(&self, dir: DirId, name: &[u8]) {
-        let d = &self.directories.borrow().all[dir as usize];
-        d.names.set(d.names.get() + 1);
-        d.bytes.set(d.bytes.get() + u64::from(record_bytes(name)));
-        d.entries.borrow_mut().enter(name);
+        self.directories.borrow().of(dir).enter(name);
     }
 
     /// A name leaves it.

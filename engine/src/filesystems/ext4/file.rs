@@ -1,10 +1,10 @@
 //! What ext4 does to open files under the locks of the VFS (`fs/ext4/file.c`, `fs/ext4/inode.c`), and as a whole.
 
 use super::Ext4;
-use crate::filesystems::dirty::Wanted;
-use crate::filesystems::mapping;
-use crate::filesystems::read_write::FileOperations;
-use crate::filesystems::times::Timed;
+use crate::filesystems::inodes::times::Timed;
+use crate::filesystems::open_files::read_write::FileOperations;
+use crate::filesystems::pages::dirty::Wanted;
+use crate::filesystems::pages::mapping;
 use crate::filesystems::vfs::SuperOperations;
 use crate::filesystems::{initial_files, Attribute, DirId, File, Io, LaidOut, NoSpace};
 use crate::waist::Machine;

@@ -6,7 +6,7 @@ use super::map_blocks::ExtentLocks;
 use super::Ext4;
 use crate::filesystems::by_slot::FreeSlots;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::listed;
+use crate::filesystems::inodes::listed;
 use crate::filesystems::vfs::INODE_CALLBACKS;
 use crate::filesystems::{DirId, File};
 use crate::waist::Machine;

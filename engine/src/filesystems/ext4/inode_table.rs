@@ -9,7 +9,7 @@ use super::journal::Block;
 use crate::devices::BlockDevice;
 use crate::filesystems::cached::Looks;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::super_line::SuperLine;
+use crate::filesystems::inodes::super_line::SuperLine;
 use crate::filesystems::BLOCK;
 use crate::fx::FxMap;
 use crate::waist::Machine;

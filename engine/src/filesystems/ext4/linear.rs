@@ -18,10 +18,18 @@ pub(super) fn record_bytes(name: &[u8]) -> u32 {
     (name.len() as u32 + 8).next_multiple_of(4)
 }
 
-/// A place in the block, and the name that is there if it is no hole that a removed one has left.
+/// A name, and where in the block its entry begins. An entry goes on to the next, so what removed ones leave joins the one before them
+/// (`ext4_generic_delete_entry`).
 struct Entry {
-    name: Option<u64>,
+    name: u64,
+    at: u32,
     bytes: u32,
+}
+
+impl Entry {
+    fn end(&self) -> u32 {
+        self.at + self.bytes
+    }
 }
 
 /// Entries in the order of their places.
@@ -29,74 +37,68 @@ struct Entry {
 pub(super) struct Entries(Vec<Entry>);
 
 impl Entries {
-    /// A name takes the first hole (`ext4_find_dest_de`). A directory of more names than fit a block is an htree.
-    pub fn enter(&mut self, name: &[u8]) {
-        let (entry, bytes) = (Some(key(name)), record_bytes(name));
-        match self.hole(bytes) {
-            Some(hole) => self.0[hole].name = entry,
-            None if self.bytes_before(self.0.len()) + bytes <= LINEAR_BYTES => {
-                self.0.push(Entry { name: entry, bytes })
-            }
-            None => self.0.clear(),
+    /// A name takes the first gap that is large enough (`ext4_find_dest_de`). Returns whether there is one; where there is none the
+    /// directory becomes an htree (`make_indexed_dir`), whose entries are not gone through.
+    pub fn enter(&mut self, name: &[u8]) -> bool {
+        let bytes = record_bytes(name);
+        let (place, at) = self.gap(bytes);
+        if at + bytes > LINEAR_BYTES {
+            self.0 = Vec::new();
+            return false;
         }
+        self.0.insert(place, Entry { name: key(name), at, bytes });
+        true
     }
 
-    /// A name leaves a hole.
+    /// A name leaves a gap.
     pub fn leave(&mut self, name: &[u8]) {
         if let Some(place) = self.place(name) {
-            self.0[place].name = None;
-            let used = self.0.iter().rposition(|entry| entry.name.is_some()).map_or(0, |last| last + 1);
-            self.0.truncate(used);
+            self.0.remove(place);
         }
     }
 
     fn place(&self, name: &[u8]) -> Option<usize> {
-        let key = Some(key(name));
+        let key = key(name);
         self.0.iter().position(|entry| entry.name == key)
     }
 
     /// How many names are before this one; all if it is not there.
     fn before(&self, name: &[u8]) -> Time {
-        self.names_in(self.place(name))
+        self.place(name).unwrap_or(self.0.len()) as Time
     }
 
-    /// The first hole that has room for so many bytes.
-    fn hole(&self, bytes: u32) -> Option<usize> {
-        self.0.iter().position(|entry| entry.name.is_none() && entry.bytes >= bytes)
-    }
-
-    fn bytes_before(&self, place: usize) -> u32 {
-        self.0[..place].iter().map(|entry| entry.bytes).sum()
+    /// How many names are before the first place for so many bytes, and where that is.
+    fn gap(&self, bytes: u32) -> (usize, u32) {
+        let mut at = 0;
+        for (place, entry) in self.0.iter().enumerate() {
+            if entry.at - at >= bytes {
+                return (place, at);
+            }
+            at = entry.end();
+        }
+        (self.0.len(), at)
     }
 
     /// How many names are before the first place for this one.
     fn before_room(&self, name: &[u8]) -> Time {
-        self.names_in(self.hole(record_bytes(name)))
+        self.gap(record_bytes(name)).0 as Time
     }
 
     /// In which cache line of the block a name is, or would be.
     pub fn line_of(&self, name: &[u8]) -> u32 {
-        let place = self.place(name).or_else(|| self.hole(record_bytes(name)));
-        self.line_at(place.unwrap_or(self.0.len()))
+        line_at(self.place(name).map_or_else(|| self.gap(record_bytes(name)).1, |place| self.0[place].at))
     }
 
     /// The last line of its record, which goes on to the next name or to the end of the block.
     pub fn end_of(&self, name: &[u8]) -> u32 {
-        let behind = self.place(name).and_then(|place| {
-            let next = self.0[place + 1..].iter().position(|entry| entry.name.is_some())?;
-            Some(self.line_at(place + 1 + next))
-        });
-        behind.unwrap_or(LEAF_LINES - 1)
+        let behind = self.place(name).and_then(|place| self.0.get(place + 1));
+        behind.map_or(LEAF_LINES - 1, |next| line_at(next.at))
     }
+}
 
-    fn names_in(&self, end: Option<usize>) -> Time {
-        self.0[..end.unwrap_or(self.0.len())].iter().filter(|entry| entry.name.is_some()).count() as Time
-    }
-
-    /// The cache line that the entry at a place begins in.
-    fn line_at(&self, place: usize) -> u32 {
-        (self.bytes_before(place) / 64).min(LEAF_LINES - 1)
-    }
+/// The cache line that what is at a place of the block begins in.
+fn line_at(at: u32) -> u32 {
+    (at / 64).min(LEAF_LINES - 1)
 }
 
 fn key(name: &[u8]) -> u64 {
@@ -131,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_takes_the_first_hole_and_is_found_behind_those_before_it() {
+    fn a_name_takes_the_first_gap_and_is_found_behind_those_before_it() {
         let mut entries = Entries::default();
         for name in [b"a", b"b", b"c", b"d"] {
             entries.enter(name);
@@ -142,23 +144,27 @@ mod tests {
         entries.enter(b"e");
         assert_eq!((entries.before(b"e"), entries.before_room(b"x")), (1, 4));
         entries.leave(b"d");
-        assert_eq!(entries.before_room(b"x"), 3, "what is behind the last name is no hole");
+        assert_eq!(entries.before_room(b"x"), 3, "what is behind the last name is room");
     }
 
     #[test]
-    fn a_long_name_does_not_fit_the_hole_of_a_short_one() {
+    fn a_long_name_fits_the_gap_of_two_short_ones_that_lay_side_by_side() {
         let mut entries = Entries::default();
-        for name in [&b"short"[..], b"other"] {
+        for name in [&b"short"[..], b"other", b"stays"] {
             entries.enter(name);
         }
         entries.leave(b"short");
-        assert_eq!((entries.before_room(b"names"), entries.before_room(b"a long name")), (0, 1));
+        assert_eq!((entries.before_room(b"names"), entries.before_room(b"a long name")), (0, 2));
+        entries.leave(b"other");
+        assert_eq!(entries.before_room(b"a long name"), 0);
     }
 
     #[test]
-    fn an_htree_has_no_entries_to_go_through() {
+    fn a_name_without_room_makes_an_htree_of_the_directory() {
         let mut entries = Entries::default();
-        (0..=LINEAR_BYTES / 12).for_each(|number| entries.enter(&number.to_le_bytes()));
+        assert!((0..LINEAR_BYTES / 12).all(|number| entries.enter(&number.to_le_bytes())));
+        entries.leave(&7_u32.to_le_bytes());
+        assert!(!entries.enter(b"too long for that gap"));
         assert_eq!((entries.before(b"x"), entries.before_room(b"x")), (0, 0));
     }
 }

@@ -4,7 +4,7 @@ use super::directory::Made;
 use super::ialloc::{FLEX, INODES_PER_BLOCK};
 use super::journal::{credits, Block};
 use super::Ext4;
-use crate::filesystems::listed;
+use crate::filesystems::inodes::listed;
 use crate::filesystems::vfs::INODE_CALLBACKS;
 use crate::filesystems::{DirId, NoSpace};
 use crate::waist::Machine;

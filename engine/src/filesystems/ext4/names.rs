@@ -2,8 +2,8 @@
 
 use super::journal::credits;
 use super::Ext4;
-use crate::filesystems::listed;
-use crate::filesystems::namei::InodeOperations;
+use crate::filesystems::inodes::listed;
+use crate::filesystems::names::namei::InodeOperations;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
 use crate::waist::Machine;

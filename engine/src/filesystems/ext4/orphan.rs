@@ -12,7 +12,7 @@ use super::inode_table::InodeTable;
 use super::journal::Block;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::listed::{Lists, Pointers};
+use crate::filesystems::inodes::listed::{Lists, Pointers};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
 

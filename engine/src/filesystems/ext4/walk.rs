@@ -6,7 +6,7 @@ use super::ialloc::INODES_PER_BLOCK;
 use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::listed;
+use crate::filesystems::inodes::listed;
 use crate::filesystems::{DirId, BLOCK};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, Side};

@@ -10,7 +10,7 @@
 
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::listed::{Entry, Pointers, OTHERS};
+use crate::filesystems::inodes::listed::{Entry, Pointers, OTHERS};
 use crate::filesystems::paged::Paged;
 use crate::filesystems::DirId;
 use crate::fx::FxMap;

@@ -4,7 +4,7 @@
 //! It is a few stores, which the traced steps around them have: holds are those of the lines. `free_ispace` (before 6.6 `free_inodes`) is at 56,
 //! the lock at 64 with what else is written: two lines.
 
-use crate::waist::{Access, Account, LineId, LockId, Machine, Side};
+use crate::waist::{Access, LineId, LockId, Machine, Side};
 
 pub(super) struct SbInfo {
     stat_lock: LockId,
@@ -23,7 +23,7 @@ impl SbInfo {
         m.lock(self.stat_lock, Side::Write).await;
         m.touch(self.free_ispace, Access::Write);
         m.touch_beside(self.stat_lock, Access::Write);
-        m.run(Account::System, 0).await; // until the lines are there
+        m.pay().await;
         m.unlock(self.stat_lock, Side::Write).await;
     }
 }

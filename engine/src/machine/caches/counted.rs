@@ -21,7 +21,7 @@ impl Fetching {
         Self { kind: kind as u32, cost, paid: 0, own: 0, last }
     }
 
-    /// What it pays for its next `own`: calls touch new lines evenly, up to their ends (counted, see docs/machine.md).
+    /// What it pays for its next `own`: calls touch new lines evenly, up to their ends (counted, see docs/machine/warmth.md).
     pub fn pay(&mut self, own: Time) -> Time {
         self.own += own;
         if self.paid == self.cost {

@@ -2,9 +2,9 @@
 
 use crate::costs::Costs;
 use crate::draw::Choice;
-use crate::filesystems::files_struct::TableWork;
+use crate::filesystems::open_files::files_struct::TableWork;
+use crate::filesystems::open_files::thread_group::ThreadGroup;
 use crate::filesystems::system_calls::{Operations, Recorded};
-use crate::filesystems::thread_group::ThreadGroup;
 use crate::filesystems::{Audit, DirId, Filesystem, ROOT};
 use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
 use crate::waist::{Host, Machine, Placement, SpawnKind, TaskId, Time};

@@ -103,8 +103,14 @@ impl OrderedExtents {
 
 impl Btrfs {
     /// An extent gets its place, unless it has one (`cow_file_range`, `run_delalloc_nocow`), and its write is submitted, whose end
-    /// completes `written`.
-    pub(crate) async fn submit_ordered<M: Machine>(&self, m: &M, slot: u32, extent: &mut Extent, written: LockId) {
+    /// completes `written`. Returns whether the trees do not know the extent as it will be.
+    pub(crate) async fn submit_ordered<M: Machine>(
+        &self,
+        m: &M,
+        slot: u32,
+        extent: &mut Extent,
+        written: LockId,
+    ) -> bool {
         let (at, mut first) = (extent.offset, 0);
         let before = self.data(slot).extent_of(at).filter(|before| self.is_written_in_place(before));
         let placing = if let Some(before) = before {
@@ -123,11 +129,13 @@ impl Btrfs {
             let placed = Placed { offset, place, bytes, generation: self.transid(), unwritten: false };
             Placing::New(self.data(slot).put(placed))
         };
+        let changes = !matches!(placing, Placing::Kept);
         let id = self.ordered.next.get();
         self.ordered.next.set(id.wrapping_add(1));
         self.ordered.under_way.borrow_mut().insert(id, Ordered { slot, extent: *extent, placing });
         let request = Request::Write { bytes: extent.bytes as u32, at: Some(at), first: first as u32 };
         self.log.storage.submit(m, request, End::Both(self.ordered.writes.clone(), (id, written))).await;
+        changes
     }
 
     /// Reads past the page cache; the worker that ends it looks at the checksums.

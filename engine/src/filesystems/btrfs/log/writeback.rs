@@ -53,31 +53,31 @@ impl Btrfs {
         self.data(slot).flush(transid, &writeback.extents);
     }
 
-    /// Submits what is to be written; adds what completes when it is, and returns what has got a new place.
+    /// Submits what is to be written; adds what completes when it is, and returns the extents of which
+    /// the log has something to learn.
     pub(crate) async fn submit_extents<M: Machine>(
         &self,
         m: &M,
         slot: u32,
         ino: u64,
-        mut extents: Vec<Extent>,
+        extents: Vec<Extent>,
         written: &mut Vec<LockId>,
     ) -> Vec<Extent> {
-        let stays: Vec<bool> =
-            extents.iter().map(|extent| self.nodatacow && self.data(slot).extent_of(extent.offset).is_some()).collect();
         if self.nodatacow || self.data(slot).is_preallocated() {
             for place in self.places_of(slot, &extents) {
                 self.check_nocow(m, ino, place).await;
             }
         }
-        for extent in &mut extents {
+        let mut changed = Vec::new();
+        for mut extent in extents {
             self.ordered.wait_for_range(m, slot, extent.offset, extent.bytes).await;
             let done = m.new_completion();
-            self.submit_ordered(m, slot, extent, done).await;
+            if self.submit_ordered(m, slot, &mut extent, done).await {
+                changed.push(extent);
+            }
             written.push(done);
         }
-        let mut stays = stays.iter();
-        extents.retain(|_| stays.next() == Some(&false)); // the log has nothing to learn of the others
-        extents
+        changed
     }
 
     /// CPU time to write back so many pages that follow each other.

@@ -2,7 +2,7 @@
 
 use super::super::mount::Btrfs;
 use super::super::tree::items;
-use crate::filesystems::times::Timed;
+use crate::filesystems::inodes::times::Timed;
 use crate::filesystems::File;
 use crate::kernel::btrfs::DirtyInode;
 use crate::waist::Machine;

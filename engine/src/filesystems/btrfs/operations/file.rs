@@ -2,8 +2,8 @@
 
 use super::super::mount::Btrfs;
 use super::super::tree::items;
-use crate::filesystems::read_write::{self, FileOperations};
-use crate::filesystems::times::Timed;
+use crate::filesystems::inodes::times::Timed;
+use crate::filesystems::open_files::read_write::{self, FileOperations};
 use crate::filesystems::vfs::SuperOperations;
 use crate::filesystems::{Attribute, DirId, File, Io, LaidOut, NoSpace, BLOCK};
 use crate::waist::Machine;

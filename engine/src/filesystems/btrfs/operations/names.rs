@@ -3,7 +3,7 @@
 use super::super::mount::{Btrfs, Inode};
 use super::super::names::Name;
 use super::super::tree::items;
-use crate::filesystems::namei::InodeOperations;
+use crate::filesystems::names::namei::InodeOperations;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
 use crate::kernel::btrfs::RenamePin;

@@ -6,7 +6,7 @@
 use super::super::mount::Btrfs;
 use super::super::tree::items;
 use super::super::tree::key::{Key, NODE_SIZE};
-use crate::filesystems::listed;
+use crate::filesystems::inodes::listed;
 use crate::filesystems::DirId;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, Side, Time};

@@ -16,7 +16,7 @@ use crate::cost_table;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, LockId, Side, TaskId};
+use crate::waist::{Access, LineId, LockId, Side, TaskId};
 use blocks::Blocks;
 use commit::Shadow;
 use space::Space;
@@ -408,6 +408,6 @@ impl Journal {
 async fn wake_all<M: Machine>(m: &M, queue: &RefCell<Vec<TaskId>>) {
     for task in queue.take().into_iter().rev() {
         m.wake(task);
-        m.run(Account::System, 0).await;
+        m.pay().await;
     }
 }

@@ -16,7 +16,7 @@ use super::buffer::Item;
 use super::context::Context;
 use super::grant::GrantHead;
 use super::iclog::{IclogSize, Iclogs, LogArea, Number};
-use super::wait::WaitQueue;
+use super::wait::LogWait;
 use super::Log;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
@@ -45,24 +45,26 @@ pub struct Checkpoints {
     limit: u64,
     ctx_lock: LockId,
     orders: bool,
+    /// Whether a push is queued is looked at before `xc_push_lock` is taken.
+    looks_first: bool,
     flushes: LogFlushes,
     workers: u32,
     costs: CheckpointCosts,
     context: RefCell<Context>,
     queued: Cell<bool>,
-    /// The last context that was to be pushed.
+    /// The last context that was to be pushed (`xc_push_seq`).
     pushed: Cell<u32>,
     pub(super) pushes: Pushes,
     idle_workers: RefCell<Vec<TaskId>>,
     /// `xc_push_lock`: what is being pushed is read and changed under it.
     push_lock: LockId,
     /// Who has committed too much (`xc_push_wait`).
-    push_wait: WaitQueue,
+    push_wait: LogWait,
     /// The next push writes its commit record at once (`xc_push_commit_stable`).
     stable: Cell<bool>,
     /// The context whose commit record is to be written next, and who waits for that of some context (`xc_commit_wait`).
     turn: Cell<u32>,
-    commit_wait: WaitQueue,
+    commit_wait: LogWait,
     /// Contexts, and the buffers that have their commit records.
     written: RefCell<VecDeque<(u32, Number)>>,
     pub(super) iclogs: Iclogs,
@@ -83,6 +85,7 @@ impl Checkpoints {
         Ok(Self {
             limit: (area.bytes / 8).min(most),
             ctx_lock,
+            looks_first: rules.cil >= Cil::PerCpuLists,
             orders: rules.cil >= Cil::PerCpuLists && rules.cil_order,
             flushes: rules.log_flushes,
             workers: if rules.cil_push == CilPush::Serial { 1 } else { 4 },
@@ -93,10 +96,10 @@ impl Checkpoints {
             pushes: Pushes::new(m, rules.cil_push == CilPush::Serial, costs)?,
             idle_workers: RefCell::default(),
             push_lock: m.new_lock(m.class("xfs.xc_push_lock", "xfs.push_lock")),
-            push_wait: WaitQueue::new(m, "xfs.xc_push_wait"),
+            push_wait: LogWait::new(m, "xfs.xc_push_wait"),
             stable: Cell::new(false),
             turn: Cell::new(1),
-            commit_wait: WaitQueue::new(m, "xfs.xc_commit_wait"),
+            commit_wait: LogWait::new(m, "xfs.xc_commit_wait"),
             written: RefCell::default(),
             iclogs: Iclogs::new(m, storage, (area, iclogs), grants, costs)?,
         })
@@ -116,17 +119,19 @@ impl Checkpoints {
         bytes
     }
 
-    /// The end of a commit, which no longer holds `xc_ctx_lock` (`xlog_cil_push_background`).
+    /// The end of a commit, which gives back `xc_ctx_lock`: as it is held shared until the push is queued, no worker can have taken the
+    /// context (`xlog_cil_push_background`). Who finds that nothing is to be done takes no `xc_push_lock` (since 6.0).
     pub async fn push_background<M: Machine>(&self, m: &M) {
         let bytes = || self.context.borrow().bytes;
-        if bytes() < self.limit {
+        let throttles = || bytes() >= 2 * self.limit || self.push_wait.is_active();
+        if bytes() < self.limit || self.looks_first && self.is_pushed() && !throttles() {
+            m.unlock(self.ctx_lock, Side::Read).await;
             return;
         }
         self.lock(m).await;
-        if bytes() >= self.limit {
-            self.push(m);
-        }
-        if bytes() >= 2 * self.limit {
+        self.push(m);
+        m.unlock(self.ctx_lock, Side::Read).await;
+        if throttles() {
             self.push_wait.wait(m, self.push_lock, "xlog_cil_push_background").await;
         } else {
             self.unlock(m).await;
@@ -171,7 +176,7 @@ impl Checkpoints {
         loop {
             self.pushes.wait(m).await;
             self.lock(m).await;
-            if self.context.borrow().sequence == sequence && self.pushed.get() != sequence {
+            if self.context.borrow().sequence == sequence && !self.is_pushed() {
                 self.stable.set(false);
                 self.push(m);
             }
@@ -214,11 +219,17 @@ impl Checkpoints {
         self.context.borrow().bytes + self.iclogs.space()
     }
 
+    /// Whether a worker takes the context, or is to.
+    fn is_pushed(&self) -> bool {
+        self.pushed.get() == self.context.borrow().sequence
+    }
+
     fn push<M: Machine>(&self, m: &M) {
-        let sequence = self.context.borrow().sequence;
-        if self.pushed.replace(sequence) == sequence {
-            return; // xc_push_seq
+        if self.is_pushed() {
+            return;
         }
+        let sequence = self.context.borrow().sequence;
+        self.pushed.set(sequence);
         self.queued.set(true);
         self.pushes.begin(sequence);
         let worker = self.idle_workers.borrow_mut().pop();

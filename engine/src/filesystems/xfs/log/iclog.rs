@@ -7,7 +7,7 @@
 
 use super::context::Context;
 use super::grant::GrantHead;
-use super::wait::WaitQueue;
+use super::wait::LogWait;
 use crate::devices::{BlockDevice, End, Request, Work};
 use crate::filesystems::costs::Costs;
 use crate::kernel::xfs::LogFlushes;
@@ -111,10 +111,10 @@ pub struct Iclogs {
     /// `l_icloglock`: all of the above is read and changed under it.
     icloglock: LockId,
     /// By buffer, who waits until it is on the device (`ic_write_wait`), and until what is in it is committed (`ic_force_wait`).
-    write_wait: Vec<WaitQueue>,
-    force_wait: Vec<WaitQueue>,
+    write_wait: Vec<LogWait>,
+    force_wait: Vec<LogWait>,
     /// Who waits for a free buffer (`l_flush_wait`).
-    flush_wait: WaitQueue,
+    flush_wait: LogWait,
     /// A worker commits what has ended.
     committing: Cell<bool>,
     /// Buffers that have ended (`l_ioend_workqueue`).
@@ -141,9 +141,9 @@ impl Iclogs {
             iclogs: RefCell::default(),
             first: Cell::new(0),
             icloglock: m.new_lock(m.class("xfs.l_icloglock", "xfs.icloglock")),
-            write_wait: (0..ICLOGS).map(|_| WaitQueue::new(m, "xfs.ic_write_wait")).collect(),
-            force_wait: (0..ICLOGS).map(|_| WaitQueue::new(m, "xfs.ic_force_wait")).collect(),
-            flush_wait: WaitQueue::new(m, "xfs.l_flush_wait"),
+            write_wait: (0..ICLOGS).map(|_| LogWait::new(m, "xfs.ic_write_wait")).collect(),
+            force_wait: (0..ICLOGS).map(|_| LogWait::new(m, "xfs.ic_force_wait")).collect(),
+            flush_wait: LogWait::new(m, "xfs.l_flush_wait"),
             committing: Cell::new(false),
             ended: Rc::new(Workqueue::new(m)),
         })
@@ -323,7 +323,7 @@ impl Iclogs {
         self.of(&self.force_wait, number).wait(m, self.icloglock, "xlog_wait_on_iclog").await;
     }
 
-    fn of<'a>(&self, queues: &'a [WaitQueue], number: Number) -> &'a WaitQueue {
+    fn of<'a>(&self, queues: &'a [LogWait], number: Number) -> &'a LogWait {
         &queues[number as usize % ICLOGS]
     }
 

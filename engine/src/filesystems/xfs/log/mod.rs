@@ -19,7 +19,7 @@ mod xfsaild;
 
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::super_line::SuperLine;
+use crate::filesystems::inodes::super_line::SuperLine;
 use crate::kernel::xfs::{AilTarget, Cil};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
@@ -275,7 +275,6 @@ impl Log {
     }
 
     async fn end_commit<M: Machine>(&self, m: &M, unused: u64) {
-        m.unlock(self.ctx_lock, Side::Read).await;
         m.touch(self.grant_heads, Access::Write); // the unused part of the reservation goes back
         self.grants.sub(unused);
         self.space_wake(m);

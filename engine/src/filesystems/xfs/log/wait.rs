@@ -7,16 +7,16 @@ use std::cell::RefCell;
 
 /// One queue.
 #[derive(Debug)]
-pub struct WaitQueue {
+pub struct LogWait {
     /// Its own spinlock: who wakes all has it until the last is awake, and who is awake leaves the queue under it.
     lock: LockId,
     waiters: RefCell<Vec<LockId>>,
 }
 
-impl WaitQueue {
+impl LogWait {
     /// An empty one.
     pub fn new<M: Machine>(m: &M, name: &'static str) -> Self {
-        Self { lock: m.new_lock(m.class(name, "xfs.ic_force_wait")), waiters: RefCell::default() }
+        Self { lock: m.new_lock(m.class(name, "xfs.log_wait")), waiters: RefCell::default() }
     }
 
     /// `xlog_wait`, called by `function`: gives `guard` back and waits. Whoever is woken looks again.
@@ -33,9 +33,14 @@ impl WaitQueue {
         m.unlock(self.lock, Side::Write).await;
     }
 
+    /// Whether somebody waits (`waitqueue_active`).
+    pub fn is_active(&self) -> bool {
+        !self.waiters.borrow().is_empty()
+    }
+
     /// `wake_up_all`, by who has the lock of what has changed.
     pub async fn wake_all<M: Machine>(&self, m: &M) {
-        if self.waiters.borrow().is_empty() {
+        if !self.is_active() {
             return;
         }
         m.lock(self.lock, Side::Write).await;

@@ -2,10 +2,10 @@
 
 use super::super::mount::Xfs;
 use crate::filesystems::calls::new_pages;
-use crate::filesystems::dirty::Wanted;
-use crate::filesystems::mapping;
-use crate::filesystems::read_write::{self, FileOperations};
-use crate::filesystems::times::Timed;
+use crate::filesystems::inodes::times::Timed;
+use crate::filesystems::open_files::read_write::{self, FileOperations};
+use crate::filesystems::pages::dirty::Wanted;
+use crate::filesystems::pages::mapping;
 use crate::filesystems::vfs::SuperOperations;
 use crate::filesystems::{initial_files, Attribute, DirId, File, Io, LaidOut, NoSpace};
 use crate::waist::Machine;

@@ -10,9 +10,9 @@
 use crate::cost_table;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::by_slot::BySlot;
+use crate::filesystems::inodes::times::Timed;
+use crate::filesystems::open_files::read_write::touch_atime;
 use crate::filesystems::page_cache::PageCache;
-use crate::filesystems::read_write::touch_atime;
-use crate::filesystems::times::Timed;
 use crate::filesystems::xfs::buffer_hash;
 use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::inode_lines::InodeLines;
@@ -325,7 +325,7 @@ impl Xfs {
     async fn look_at_size<M: Machine>(&self, m: &M, open: &OpenFile) {
         if let Some(lock) = open.lines.flags_lock() {
             m.lock(lock, Side::Write).await;
-            m.run(Account::System, 0).await; // what it cost to get the lock's line; the size is read in no time
+            m.pay().await; // what it cost to get the lock's line; the size is read in no time
             m.unlock(lock, Side::Write).await;
         }
     }

@@ -9,7 +9,7 @@
 
 use crate::filesystems::costs::Costs;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, LockId, Side, TaskId, Time};
+use crate::waist::{Access, LineId, LockId, Side, TaskId, Time};
 use std::cell::{Cell, RefCell};
 
 /// When a list starts its worker at once, and when it stops who adds to it.
@@ -52,7 +52,7 @@ impl WorkQueue {
         for part in &self.parts {
             m.touch(*part, Access::Write);
         }
-        m.run(Account::System, 0).await;
+        m.pay().await;
         let waits: Vec<_> = lists.iter().filter_map(|gc| gc.flush(m)).collect();
         m.unlock(self.mutex, Side::Write).await;
         for done in waits {

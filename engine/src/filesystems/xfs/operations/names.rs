@@ -1,8 +1,8 @@
 //! What XFS does to names under the locks of the VFS: `inode_operations` of directories (`fs/xfs/xfs_iops.c`) around the transactions.
 
 use super::super::mount::Xfs;
-use crate::filesystems::listed;
-use crate::filesystems::namei::InodeOperations;
+use crate::filesystems::inodes::listed;
+use crate::filesystems::names::namei::InodeOperations;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
 use crate::kernel::xfs::Inactivation;

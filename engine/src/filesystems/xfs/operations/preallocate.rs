@@ -5,14 +5,15 @@
 
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::dirty::Wanted;
+use crate::filesystems::pages::dirty::Wanted;
+use crate::filesystems::pages::mapping;
 use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::log::grant::{Ticket, TR_ITRUNCATE, TR_WRITE};
 use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::structures::file_blocks::Placed;
 use crate::filesystems::xfs::structures::touch::Touches;
-use crate::filesystems::{mapping, File, NoSpace, BLOCK};
+use crate::filesystems::{File, NoSpace, BLOCK};
 use crate::waist::Machine;
 use crate::waist::{Account, Time};
 use crate::writeback::Flushed;

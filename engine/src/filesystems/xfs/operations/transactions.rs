@@ -13,7 +13,7 @@ use super::super::structures::directory::DirForm;
 use super::super::structures::groups::NoSpace;
 use super::super::structures::layout::Unlinking;
 use super::super::structures::touch::{BlockKind, Touches};
-use crate::filesystems::listed;
+use crate::filesystems::inodes::listed;
 use crate::filesystems::{DirId, Renaming};
 use crate::kernel::xfs::UnlinkedList;
 use crate::waist::Machine;

@@ -5,7 +5,7 @@
 //! needs the first of its 32 inodes, with the buffer locked; directory blocks are taken for read ahead.
 
 use crate::cost_table;
-use crate::filesystems::listed;
+use crate::filesystems::inodes::listed;
 use crate::filesystems::xfs::log::clusters::INODES;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::structures::directory::DirForm;

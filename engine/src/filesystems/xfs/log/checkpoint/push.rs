@@ -33,7 +33,8 @@ impl Xfs {
         }
     }
 
-    /// `xlog_cil_build_lv_chain`: the items are taken off the list, while nobody can commit.
+    /// `xlog_cil_build_lv_chain`: the items are taken off the list, while nobody can commit. `xc_push_lock` is taken before it, for the list
+    /// of contexts that are being committed, and after it, for `xc_current_sequence`.
     async fn take_context<M: Machine>(m: &M, log: &Log) -> Context {
         let cil = &log.checkpoints;
         m.lock(cil.ctx_lock, Side::Write).await;
@@ -42,6 +43,8 @@ impl Xfs {
         cil.push_wait.wake_all(m).await;
         cil.unlock(m).await;
         m.run(Account::System, cil.costs.push + cil.costs.build * context.items.len() as Time).await;
+        cil.lock(m).await;
+        cil.unlock(m).await;
         m.unlock(cil.ctx_lock, Side::Write).await;
         context
     }

@@ -3,7 +3,7 @@
 //!
 //! Before the first rename every CPU has the line, and a read is part of the walk's time.
 
-use super::costs::Costs;
+use crate::filesystems::costs::Costs;
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Side, Time};
 use std::cell::Cell;

@@ -1,7 +1,7 @@
 //! The threads of one process: what they open is in one table, and each open file has a reference of their credentials.
 
-use super::by_slot::BySlot;
-use super::files_struct::{FilesStruct, TableWork};
+use crate::filesystems::by_slot::BySlot;
+use crate::filesystems::open_files::files_struct::{FilesStruct, TableWork};
 use crate::waist::{Access, LineId, Machine, TaskId};
 use std::future::Future;
 use std::ops::Range;

@@ -5,9 +5,9 @@
 //! references, `d_lockref` (88), was in the line of a file's name from its ninth byte on (64), so that each walk fetched what
 //! others' references had just written; since 6.11 it is in a line of its own (128), with what walks do not read.
 
-use super::costs::Costs;
-use super::lockref::{Exchange, Lockref};
-use super::File;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::names::lockref::{Exchange, Lockref};
+use crate::filesystems::File;
 use crate::kernel::vfs::DentryLine;
 use crate::waist::Machine;
 use crate::waist::{Access, ClassId};

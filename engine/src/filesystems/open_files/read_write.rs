@@ -1,9 +1,9 @@
 //! System calls on open files (`fs/open.c`, `fs/read_write.c`, `fs/readdir.c`, `mm/filemap.c`): the VFS takes the locks and calls
 //! what a filesystem does under them.
 
-use super::namei::InodeOperations;
-use super::times::Timed;
-use super::{Attribute, DirId, File, Io, NoSpace};
+use crate::filesystems::inodes::times::Timed;
+use crate::filesystems::names::namei::InodeOperations;
+use crate::filesystems::{Attribute, DirId, File, Io, NoSpace};
 use crate::waist::Machine;
 use crate::waist::{Account, Side, Time};
 use std::future::Future;

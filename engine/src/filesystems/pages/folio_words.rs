@@ -8,7 +8,7 @@
 //!
 //! A call uses those of its first page only, and each page has a folio of its own here.
 
-use super::File;
+use crate::filesystems::File;
 use crate::fx::FxMap;
 use crate::waist::{Access, Account, ClassId, LineId, LockId, Machine, Side, Time};
 use std::cell::RefCell;
@@ -37,7 +37,7 @@ impl Words {
         if let Self::CountAndLock(lock) = self {
             m.settle().await;
             m.lock(lock, Side::Write).await;
-            m.run(Account::System, 0).await;
+            m.pay().await;
         }
     }
 

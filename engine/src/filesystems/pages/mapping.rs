@@ -1,6 +1,6 @@
 //! How dirty pages get to the device where blocks are allocated as they are written (`mm/filemap.c`, `mm/page-writeback.c`).
 
-use super::dirty::{DirtyFiles, Piece, Wanted};
+use crate::filesystems::pages::dirty::{DirtyFiles, Piece, Wanted};
 use crate::waist::LockId;
 use crate::waist::Machine;
 use crate::writeback::{Flushed, REQUEST_PAGES};

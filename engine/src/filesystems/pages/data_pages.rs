@@ -1,7 +1,7 @@
 //! Pages of file data in the caches: copying one that has left them costs the way from memory.
 
-use super::by_slot::BySlot;
-use super::cached::{used_ago, Looks};
+use crate::filesystems::by_slot::BySlot;
+use crate::filesystems::cached::{used_ago, Looks};
 use crate::waist::{CachedId, Machine};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

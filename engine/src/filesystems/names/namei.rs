@@ -1,8 +1,8 @@
 //! System calls on names (`fs/namei.c`): the VFS takes the locks and calls what a filesystem does under them.
 
-use super::listed::{self, Entry};
-use super::times::Timed;
-use super::{DirId, File, Mounted, NoSpace, Renaming};
+use crate::filesystems::inodes::listed::{self, Entry};
+use crate::filesystems::inodes::times::Timed;
+use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Side, Time};
 use std::future::Future;

@@ -6,7 +6,7 @@
 //! their own, and all pointers in an array. One of more than 128 has `full_fds_bits` in another line than `open_fds` (`alloc_fdtable`:
 //! two bitmaps of 256 or 512 bits before it).
 
-use super::by_slot::BySlot;
+use crate::filesystems::by_slot::BySlot;
 use crate::kernel::vfs::{FdInstall, FdSearch};
 use crate::spec::RunSpec;
 use crate::waist::time::from_ns;

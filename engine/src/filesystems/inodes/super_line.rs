@@ -4,7 +4,7 @@
 //! `s_readonly_remount` follows the count (include/linux/fs.h). `s_user_ns`, since 4.8, lies 32 bytes behind it: at 1,112 and 1,144 in the
 //! type information (BTF) of Linux 6.12, in the line that begins at 1,088.
 
-use super::costs::Costs;
+use crate::filesystems::costs::Costs;
 use crate::kernel::vfs::RemoveCount;
 use crate::waist::Machine;
 use crate::waist::{Access, LineId};

@@ -3,12 +3,12 @@
 //!
 //! What is done under these locks is a few stores, which the traced steps around them have: holds are those of the lines.
 
-use super::by_slot::BySlot;
-use super::costs::Costs;
-use super::DirId;
+use crate::filesystems::by_slot::BySlot;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::DirId;
 use crate::kernel::vfs::DentryLru;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, LockId, Side};
+use crate::waist::{Access, LineId, LockId, Side};
 
 /// Lines of `in_lookup_hashtable`: 1,024 chains, each with a bit that locks it in a word of 8 bytes.
 const IN_LOOKUP_LINES: u64 = 128;
@@ -20,7 +20,7 @@ pub struct Lookup {
 }
 
 /// A name's number, whose upper half says where it is in tables.
-pub(super) fn hash(dir: DirId, name: &[u8]) -> u64 {
+pub(in crate::filesystems) fn hash(dir: DirId, name: &[u8]) -> u64 {
     let start = u64::from(dir).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     name.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
 }
@@ -92,7 +92,7 @@ impl Dcache {
         };
         m.lock(*lock, Side::Write).await;
         m.touch(*last, Access::Write);
-        m.run(Account::System, 0).await; // until the line is there
+        m.pay().await;
         m.unlock(*lock, Side::Write).await;
     }
 }

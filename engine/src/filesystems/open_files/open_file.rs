@@ -10,10 +10,10 @@
 //! instead, which from 6.12 on is in another line (64), and that `dup` reads neither; the exchange by which a `close` gives its
 //! reference back since 6.15 (`fput_close_sync`): it has looked at the count before, so that this comes to the same.
 
-use super::by_slot::BySlot;
+use crate::filesystems::by_slot::BySlot;
 use crate::kernel::vfs::{FileLine, FileRef};
 use crate::kernel::Rules;
-use crate::waist::{Access, Account, LineId, Machine, TaskId, Time};
+use crate::waist::{Access, LineId, Machine, TaskId, Time};
 use std::cell::Cell;
 
 /// The open files of a mount that several tasks use.
@@ -91,5 +91,5 @@ impl OpenFiles {
 /// The line comes before anything else is done.
 async fn arrives<M: Machine>(m: &M, line: LineId, access: Access) {
     m.touch(line, access);
-    m.run(Account::System, 0).await;
+    m.pay().await;
 }

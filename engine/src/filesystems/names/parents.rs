@@ -13,9 +13,9 @@
 //! `struct dentry` of x86-64 the pointers (`d_sib`, before 6.8 `d_child`) are at 144, the list's head (`d_children`, `d_subdirs`) at 160: in one
 //! line, which is that of `d_lockref` since 6.11 (128). A name that goes stays in the list, but on tmpfs, until its inode is used again.
 
-use super::calls::Calls;
-use super::listed::{self, Entry, Lists, Pointers};
-use super::{DirId, File};
+use crate::filesystems::calls::Calls;
+use crate::filesystems::inodes::listed::{self, Entry, Lists, Pointers};
+use crate::filesystems::{DirId, File};
 use crate::kernel::vfs::{CountsListed, DentryLine};
 use crate::waist::{Access, Machine};
 

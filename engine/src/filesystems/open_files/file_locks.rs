@@ -16,7 +16,7 @@
 //! Left out: the hash of those who wait, in which a deadlock is looked for (`posix_locks_deadlock`); locks that a `close` gives
 //! back; `i_lock` as far as others take it (3.11 to 3.19).
 
-use super::by_slot::BySlot;
+use crate::filesystems::by_slot::BySlot;
 use crate::kernel::vfs::{LockWakes, PosixLocks as Guard};
 use crate::kernel::Rules;
 use crate::waist::{Access, Account, ClassId, LineId, LockId, Machine, Side, TaskId, Time};
@@ -86,15 +86,21 @@ impl Context {
     /// The first is woken, whom the others stay behind.
     fn wake_first<M: Machine>(&self, m: &M, mut waiting: Waiting) {
         if let Some(first) = waiting.pop_front() {
-            self.wake(m, first, waiting);
+            self.wake(m, first);
+            if !waiting.is_empty() {
+                self.behind.borrow_mut().push((first.0, waiting));
+            }
         }
     }
 
-    /// One is woken, whom others stay behind.
-    fn wake<M: Machine>(&self, m: &M, (task, line): (TaskId, LineId), behind: Waiting) {
+    /// All are woken.
+    fn wake_all<M: Machine>(&self, m: &M, waiting: Waiting) {
+        waiting.into_iter().for_each(|one| self.wake(m, one));
+    }
+
+    fn wake<M: Machine>(&self, m: &M, (task, line): (TaskId, LineId)) {
         m.touch(line, Access::Write);
         m.wake(task);
-        self.behind.borrow_mut().push((task, behind));
     }
 }
 
@@ -221,7 +227,7 @@ impl FileLocks {
         m.lock(self.blocked(m), Side::Write).await;
         let waiting = context.waiting.take();
         match self.wakes {
-            LockWakes::All => waiting.into_iter().for_each(|one| context.wake(m, one, Waiting::new())),
+            LockWakes::All => context.wake_all(m, waiting),
             LockWakes::One => context.wake_first(m, waiting),
         }
         m.settle().await;

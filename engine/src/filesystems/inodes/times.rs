@@ -3,9 +3,9 @@
 //! `ctime` somebody has asked for has the exact time, and the clock of all inodes is never behind that (`inode_set_ctime_current`,
 //! `ktime_get_coarse_real_ts64_mg`).
 
-use super::by_slot::BySlot;
-use super::costs::Costs;
-use super::DirId;
+use crate::filesystems::by_slot::BySlot;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::DirId;
 use crate::kernel::vfs::{Atime, InodeClock};
 use crate::waist::{Machine, Time};
 use std::cell::Cell;

@@ -3,9 +3,9 @@
 //!
 //! What is done under these locks is part of a traced step: callers hand in the step's time and get back what is left of it.
 
-use super::costs::Costs;
-use super::hash_table::HashTable;
-use super::listed::{Entry, Lists, Pointers, OTHERS};
+use crate::filesystems::costs::Costs;
+use crate::filesystems::inodes::hash_table::HashTable;
+use crate::filesystems::inodes::listed::{Entry, Lists, Pointers, OTHERS};
 use crate::kernel::vfs::{InodeHash, InodeList, InodeLookup};
 use crate::memory::{hash_buckets, Held};
 use crate::waist::time::from_ns;

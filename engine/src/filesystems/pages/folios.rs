@@ -1,8 +1,8 @@
 //! Folios: pages of a file that the page cache has as one. A filesystem with large folios gets one for as many pages of a write as are
 //! aligned (`__filemap_get_folio` with `fgf_set_order`), and finds, marks and lists them once. Without, each page is a folio.
 
-use super::costs::Costs;
 use crate::cost_table;
+use crate::filesystems::costs::Costs;
 use crate::waist::Time;
 
 cost_table!(Pages { read: ["call.read_page"], overwrite: ["call.overwrite_page"], append: ["call.append_page"] });

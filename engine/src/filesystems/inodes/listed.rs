@@ -3,8 +3,8 @@
 //! Who puts an entry in front stores to the one that was first; who takes one out stores to both neighbours. So the line with an entry's
 //! pointers is with who made it, or with who has changed its neighbourhood since.
 
-use super::by_slot::FreeSlots;
-use super::paged::Paged;
+use crate::filesystems::by_slot::FreeSlots;
+use crate::filesystems::paged::Paged;
 use crate::waist::{Access, LineId, Machine};
 use std::cell::RefCell;
 

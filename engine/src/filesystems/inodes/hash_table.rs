@@ -4,8 +4,8 @@
 //! as many entries ago as the table has lines: who looks waits for it, and what comes after finds it warm. The bucket of an entry
 //! that is in memory is as warm as that.
 
-use super::cached::{used_ago, Looks};
-use super::costs::Costs;
+use crate::filesystems::cached::{used_ago, Looks};
+use crate::filesystems::costs::Costs;
 use crate::fx::FxMap;
 use crate::memory::hash_buckets;
 use crate::waist::{CachedId, Machine};

@@ -1,8 +1,8 @@
 //! What of each file was written and is not yet on the device, in bytes: what got new blocks, and what was written over.
 
-use super::by_slot::BySlot;
-use super::page_cache::PageCache;
-use super::BLOCK;
+use crate::filesystems::by_slot::BySlot;
+use crate::filesystems::page_cache::PageCache;
+use crate::filesystems::BLOCK;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

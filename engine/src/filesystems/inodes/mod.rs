@@ -1,0 +1,8 @@
+//! Inodes in memory: their hash table and lists, links and times (`fs/inode.c`).
+
+pub(in crate::filesystems) mod hash_table;
+pub mod inode_cache;
+pub mod links;
+pub mod listed;
+pub(in crate::filesystems) mod super_line;
+pub(in crate::filesystems) mod times;

@@ -1,0 +1,8 @@
+//! Names: walks of paths, dentries, and the calls that change names (`fs/namei.c`, `fs/dcache.c`).
+
+pub mod dcache;
+pub(in crate::filesystems) mod dentry;
+pub mod lockref;
+pub(in crate::filesystems) mod namei;
+pub(in crate::filesystems) mod parents;
+pub(in crate::filesystems) mod rename_lock;
