@@ -314,6 +314,12 @@ OTHERS = [
         "self.open_fds.borrow().len() > WORDS_BESIDE && !FAULT {",
     ),
     Fault(
+        "lru: a process that ends since 6.14 frees what its CPU has not put on the list",
+        E + "lru.rs",
+        "        batch.dead += few;",
+        "        if FAULT {\n            return 0;\n        }\n        batch.dead += few;",
+    ),
+    Fault(
         "lru: a batch that is full never gets onto the list",
         E + "lru.rs",
         "            if is_full {\n                self.drain(m).await;\n            }",

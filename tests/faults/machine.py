@@ -261,12 +261,6 @@ MACHINE = [
         "        if FAULT:\n            self.update_queue_load(queue)\n        busy, half = queue.load.utilization,",
     ),
     Fault(
-        "lru: a process that ends since 6.14 frees what its CPU has not put on the list",
-        E + "lru.rs",
-        "        batch.dead += few;",
-        "        if FAULT {\n            return 0;\n        }\n        batch.dead += few;",
-    ),
-    Fault(
         "compile: who ends is gone when it has woken its parent",
         E + "workloads/compile.rs",
         "            m.run(Account::System, start.gone).await;",
