@@ -51,7 +51,8 @@ def test_direct_writes_of_data_with_checksums_go_through_the_page_cache_since_6_
     """So they have the file for themselves while they copy; those before share it until they are written."""
     held = {
         how: taken(
-            run(tmp_path, f"{DIRECT}, rw: randwrite", f"btrfs.direct_write: {how}"), "vfs.i_rwsem (file)"
+            run(tmp_path, f"{DIRECT}, rw: randwrite", f"btrfs.direct_write: {how}, btrfs.dio_writes: shared"),
+            "vfs.i_rwsem (file)",
         )
         for how in ("direct", "buffered")
     }
