@@ -51,7 +51,8 @@ def test_direct_writes_of_data_with_checksums_go_through_the_page_cache_since_6_
     """So they have the file for themselves while they copy; those before share it until they are written."""
     held = {
         how: taken(
-            run(tmp_path, f"{DIRECT}, rw: randwrite", f"btrfs.direct_write: {how}"), "vfs.i_rwsem (file)"
+            run(tmp_path, f"{DIRECT}, rw: randwrite", f"btrfs.direct_write: {how}, btrfs.dio_writes: shared"),
+            "vfs.i_rwsem (file)",
         )
         for how in ("direct", "buffered")
     }
@@ -61,9 +62,14 @@ def test_direct_writes_of_data_with_checksums_go_through_the_page_cache_since_6_
 
 @pytest.mark.parametrize(
     ("how", "write", "read"),
-    [("exclusive", (1, 0), (0, 0)), ("relocked", (2, 0), (0, 0)), ("shared", (0, 1), (0, 1))],
+    [
+        ("exclusive", (1, 0), (0, 0)),
+        ("relocked", (2, 0), (0, 0)),
+        ("shared", (0, 1), (0, 1)),
+        ("reads-shared", (1, 0), (0, 1)),
+    ],
 )
-def test_what_direct_io_held_changed_in_3_9_and_5_11(
+def test_what_direct_io_held_changed_in_3_9_5_11_and_6_8(
     tmp_path: Path, how: str, write: tuple[float, float], read: tuple[float, float]
 ) -> None:
     for rw, held in (("randwrite", write), ("randread", read)):

@@ -53,6 +53,20 @@ def test_a_log_write_takes_all_with_it_who_came_meanwhile(tmp_path: Path) -> Non
     assert many.throughput_per_s > 6 * alone.throughput_per_s
 
 
+def test_a_device_that_rotates_has_who_syncs_a_log_of_several_tasks_sleep_for_a_jiffy(tmp_path: Path) -> None:
+    """`btrfs_sync_log` without `ssd`: not if one task alone writes into the log."""
+
+    def seconds(tasks: int, rotational: str) -> float:
+        result = run(
+            tmp_path, f"{WRITTEN}, tasks: {tasks}", device=f"profile: nvme, rotational: {rotational}"
+        )
+        return tasks / result.throughput_per_s
+
+    assert seconds(1, "true") == seconds(1, "false")
+    jiffy = 4e-3
+    assert seconds(4, "true") > max(jiffy, 3 * seconds(4, "false"))
+
+
 ROUND = "order: in-turn, files: 30, file_size: 4 KiB, operations: [{op: overwrite}, {op: fsync, on: written}]"
 
 

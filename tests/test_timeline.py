@@ -113,7 +113,7 @@ btrfs.tree_log_mutex log-start 5.11 log-super
 btrfs.full_commit since-committed 5.11 running 5.12 directory
 btrfs.fsync_wait ordered 5.10 writeback
 btrfs.direct_write direct 6.15 buffered
-btrfs.dio_writes exclusive 3.9 relocked 5.11 shared
+btrfs.dio_writes exclusive 3.9 relocked 5.11 shared 6.8 reads-shared
 btrfs.commit_start at-once 6.7 after-previous
 btrfs.extent_map_release full-sync 5.9 old-maps
 btrfs.log_csums replace 5.9 insert

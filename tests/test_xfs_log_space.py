@@ -69,7 +69,7 @@ def test_a_buffer_lock_with_an_owner_is_not_held_while_it_is_written(tmp_path: P
 @pytest.mark.parametrize(
     ("size", "problem"),
     [
-        ("9 MiB", r"l\.yaml:6:\d+: filesystem\.log_size: "),
+        ("3 MiB", r"l\.yaml:6:\d+: filesystem\.log_size: "),
         ("1100 MiB", r"l\.yaml:6:\d+: .*log_size 1100 MiB: the log lies in"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictFloat, StrictInt
+from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
 from simfs.scenario.quantity import (
     Burst,
@@ -89,9 +89,9 @@ class Device(Section):
     `submit` is the submitter's CPU time, `interrupt` that of a request's end (the interrupt of hardware on the same
     CPU, the softirq after a worker) without the wake-up, which is the machine's, `dispatch` that of `kblockd` for a
     request of a flush sequence. `fua` tells how data are written past the cache: by the device, or by a flush after
-    them. Without a volatile `write_cache` flushes are not sent at all. `queues`: one for all CPUs or one for each; only
-    flushes of one queue are joined. `depth` is how many requests it has at most; others wait before it, where
-    neighbours become one.
+    them. Without a volatile `write_cache` flushes are not sent at all. A `rotational` device says that it rotates.
+    `queues`: one for all CPUs or one for each; only flushes of one queue are joined. `depth` is how many requests it
+    has at most; others wait before it, where neighbours become one.
     What a submitter or a worker serves takes CPU time, not the device's.
     """
 
@@ -105,6 +105,7 @@ class Device(Section):
     dispatch: Time
     fua: Literal["device", "flush"]
     write_cache: Literal["volatile", "none"] = "volatile"
+    rotational: bool = False
     queues: Literal["one", "per-cpu"] = "one"
     read: Service
     write: Service
@@ -125,6 +126,7 @@ class Device(Section):
             "fua": self.fua == "device",
             **({} if self.write_cache == "volatile" else {"write_cache": False}),
             **({"queue_per_cpu": True} if self.queues == "per-cpu" else {}),
+            **({"rotational": True} if self.rotational else {}),
             "read": self.read.spec(),
             "write": self.write.spec(),
             "flush": self.flush.spec(),
@@ -197,6 +199,10 @@ class DeviceUse(Section):
     write_cache: Literal["volatile", "none"] | None = Field(
         default=None,
         description="Whether it has a cache that loses its data; without one no flushes are sent.",
+    )
+    rotational: StrictBool | None = Field(
+        default=None,
+        description="Whether it says that it rotates (queue/rotational), which filesystems ask at mount.",
     )
     raid0: Annotated[StrictInt, Field(ge=1, le=1024)] | None = Field(
         default=None,

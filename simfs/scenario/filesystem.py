@@ -59,8 +59,10 @@ class Xfs(Section):
     agcount: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
         default=4, description="Allocation groups."
     )
-    log_size: Annotated[Size, Field(ge=10 << 20, le=2038 << 20)] | None = Field(
-        default=None, description="Size of the log; null: as mkfs.xfs makes it."
+    log_size: Annotated[Size, Field(ge=855 << 12, le=2038 << 20)] | None = Field(
+        default=None,
+        description="Size of the log; null: as mkfs.xfs makes it, of 300 MiB or more. Of less than 1 GiB"
+        " it made a log of 855 blocks (3420 KiB) before xfsprogs 5.1, and 1368 (5472 KiB) before 5.19.",
     )
     logbsize: Annotated[Size, AfterValidator(_log_buffer)] = Field(
         default=32 << 10,

@@ -187,6 +187,8 @@ def device_spec(use: DeviceUse, counted: Mapping[str, float] | None = None) -> d
         _make_array(spec, use.profile, use.raid0)
     if use.write_cache is not None:
         spec["write_cache"] = use.write_cache == "volatile"
+    if use.rotational is not None:
+        spec["rotational"] = use.rotational
     laid = {
         "disk": _given(
             revolution_ns=use.disk.revolution,

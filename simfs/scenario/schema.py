@@ -4,6 +4,7 @@
 `file:line:column`. Durations are held in nanoseconds and sizes in bytes; percentages are held as fractions.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
@@ -45,7 +46,20 @@ from simfs.scenario.workload import (
 VERSION = 1
 """The version of the scenario language this simfs reads."""
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=80)]
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
+
+
+def _name(value: object) -> object:
+    if isinstance(value, str) and value and not re.match(_NAME, value):
+        raise refusal(
+            f"{value!r} is no name: it has letters, digits and . _ + - only, and begins with a letter or digit",
+            re.sub(r"[^A-Za-z0-9._+-]+", "-", value).strip("-._+") or None,
+        )
+    return value
+
+
+Name = Annotated[str, BeforeValidator(_name, json_schema_input_type=str), Field(pattern=_NAME, max_length=80)]
+"""What scenarios, variants and tables of results are called; a title may say more."""
 
 Seed = Annotated[StrictInt, Field(ge=0, lt=2**64)]
 

@@ -133,6 +133,8 @@ pub struct BlockDevice {
     fua: bool,
     /// Flushes are sent.
     write_cache: bool,
+    /// It says that it rotates.
+    pub rotational: bool,
     timing: Timing,
     /// Memory's bandwidth, where tasks copy.
     copying: RefCell<Pipe>,
@@ -169,6 +171,7 @@ impl BlockDevice {
             dispatch: from_ns(spec.dispatch_ns * speed),
             fua: spec.fua,
             write_cache: spec.write_cache,
+            rotational: spec.rotational,
             timing: Timing::new(m, spec, speed),
             copying: RefCell::default(),
             flushes: (0..if spec.queue_per_cpu { m.cpus() } else { 1 }).map(|_| RefCell::default()).collect(),

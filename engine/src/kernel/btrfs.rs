@@ -76,6 +76,8 @@ choice! {
         Relocked = "relocked",
         /// `i_rwsem` shared.
         Shared = "shared",
+        /// `i_rwsem` for itself, until its data are on the device; reads share it (since 6.8).
+        ReadsShared = "reads-shared",
     }
 }
 

@@ -272,7 +272,7 @@ rules! {
     /// How direct writes of data with checksums are done (`btrfs_direct_write`).
     "btrfs.direct_write" => direct_write: btrfs::DirectWrite = btrfs::DirectWrite::Direct;
     /// What a direct write holds.
-    "btrfs.dio_writes" => btrfs_dio_writes: btrfs::DioWrites = btrfs::DioWrites::Shared;
+    "btrfs.dio_writes" => btrfs_dio_writes: btrfs::DioWrites = btrfs::DioWrites::ReadsShared;
     /// With what handle an inode is marked dirty (`btrfs_dirty_inode`).
     "btrfs.dirty_inode" => dirty_inode: btrfs::DirtyInode = btrfs::DirtyInode::Joins;
     /// When a commit that waits for the one before keeps out who starts a handle (`btrfs_commit_transaction`).

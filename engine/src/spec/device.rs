@@ -45,6 +45,9 @@ pub struct DeviceSpec {
     /// Its arm and platters if it is a disk; the times of requests are then besides these.
     #[serde(default)]
     pub disk: Option<DiskSpec>,
+    /// It says that it rotates (`queue/rotational`), whether it does or not.
+    #[serde(default)]
+    pub rotational: bool,
     /// Its pages come with the first write to each, and take this besides.
     #[serde(default)]
     pub first_write: Option<FirstWriteSpec>,
@@ -73,6 +76,7 @@ impl DeviceSpec {
             bandwidth: None,
             small_writes: None,
             disk: None,
+            rotational: false,
             first_write: None,
             raid0: None,
         }

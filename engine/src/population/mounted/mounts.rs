@@ -38,10 +38,7 @@ pub(super) fn xfs<H: Host>(
     costs: &Costs<'_>,
 ) -> Result<(), String> {
     let agcount = spec.filesystem.agcount.map(u64::from);
-    let geometry = Geometry::new(size(spec), agcount).and_then(|geometry| match spec.filesystem.log_bytes {
-        Some(bytes) => geometry.with_log(bytes),
-        None => Ok(geometry),
-    });
+    let geometry = Geometry::with_log(size(spec), agcount, spec.filesystem.log_bytes);
     let geometry = geometry.map_err(|e| format!("filesystem: {e}"))?;
     let (rules, disk) = (xfs_rules(spec, costs)?, device.clone());
     let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, rules, costs))?);

@@ -52,6 +52,11 @@ impl Direct {
             cached: BySlot::default(),
         })
     }
+
+    /// Whether reads take the inode's lock, too (`btrfs_direct_read`, since 5.11).
+    fn reads_lock(&self) -> bool {
+        matches!(self.held, DioWrites::Shared | DioWrites::ReadsShared)
+    }
 }
 
 impl Btrfs {
@@ -62,7 +67,7 @@ impl Btrfs {
         if io.is_unaligned() {
             return self.read_part(m, file, io).await;
         }
-        let locks = self.direct.held == DioWrites::Shared;
+        let locks = self.direct.reads_lock();
         if locks {
             m.lock(lock, Side::Read).await;
         }
@@ -116,9 +121,10 @@ impl Btrfs {
         let shared = !buffered && self.direct.held == DioWrites::Shared;
         let side = if shared { Side::Read } else { Side::Write };
         let relocks = !buffered && self.direct.held == DioWrites::Relocked;
-        if part && self.direct.held == DioWrites::Shared {
-            m.lock(inode.i_rwsem, Side::Read).await; // until check_direct_IO has seen the request
-            m.unlock(inode.i_rwsem, Side::Read).await;
+        if part && self.direct.reads_lock() {
+            let side = if self.direct.held == DioWrites::Shared { Side::Read } else { Side::Write };
+            m.lock(inode.i_rwsem, side).await; // until check_direct_IO has seen the request
+            m.unlock(inode.i_rwsem, side).await;
         }
         m.lock(inode.i_rwsem, side).await;
         m.run(Account::System, c.write_start).await;

@@ -27,7 +27,7 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::TreeLogMutex;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, LockId, Side};
+use crate::waist::{Access, Account, LineId, LockId, Side, TaskId};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -78,6 +78,10 @@ pub struct LogTree {
     counters: LineId,
     writers: Cell<u32>,
     batch: Cell<u64>,
+    /// Who wrote first into the log transaction that is being filled, and whether others did (`log_start_pid`,
+    /// `BTRFS_ROOT_MULTI_LOG_TASKS`).
+    starter: Cell<Option<TaskId>>,
+    several: Cell<bool>,
     /// Number of the log transaction that is being filled, and of the last that is on disk.
     filling: Cell<u64>,
     committed: Cell<u64>,
@@ -116,6 +120,8 @@ impl LogTree {
             counters: m.new_line(1),
             writers: Cell::new(0),
             batch: Cell::new(0),
+            starter: Cell::new(None),
+            several: Cell::new(false),
             filling: Cell::new(1),
             committed: Cell::new(0),
             committing: Default::default(),
@@ -153,7 +159,10 @@ impl LogTree {
                 m.unlock(self.tree_log_mutex, Side::Write).await;
             }
             self.exists.set(true);
+            self.starter.set(None);
         }
+        let starter = self.starter.get().unwrap_or_else(|| m.task());
+        self.several.set(self.starter.replace(Some(starter)).is_some() && (self.several.get() || starter != m.task()));
         m.touch(self.counters, Access::Atomic);
         self.batch.set(self.batch.get() + 1);
         self.writers.set(self.writers.get() + 1);
@@ -219,6 +228,7 @@ impl LogTree {
         }
         let log = self.submit(m, &self.root).await;
         self.filling.set(mine + 1);
+        self.starter.set(None);
         m.unlock(self.mutex, Side::Write).await;
         self.write_roots(m, log).await;
         self.write_super(m).await;
@@ -244,10 +254,20 @@ impl LogTree {
         }
     }
 
-    /// Until a look finds no writers, and nobody has begun to write since the look before.
+    /// Until a look finds no writers, and nobody has begun to write since the look before. On a device that rotates, for a jiffy
+    /// before each look if several tasks wrote: btrfs is mounted without `ssd` then.
     async fn wait_for_writers<M: Machine>(&self, m: &M) {
         loop {
             let batch = self.batch.get();
+            if self.storage.rotational && self.several.get() {
+                m.unlock(self.mutex, Side::Write).await;
+                let until = m.wake_at_tick(m.task(), 1);
+                m.wchan("btrfs_sync_log");
+                while m.now() < until {
+                    m.park().await;
+                }
+                m.lock(self.mutex, Side::Write).await;
+            }
             while self.writers.get() > 0 {
                 self.waiting_for_writers.sleep(m, self.mutex).await;
             }

@@ -27,7 +27,7 @@ use std::rc::Rc;
 
 /// A filesystem whose costs are whatever it asks for, at 100 each.
 fn build(m: &Context, spec: &RunSpec, device: &Rc<BlockDevice>, kernel: KernelRules, log_su: Option<u64>) -> Xfs {
-    let geometry = Geometry::new(1 << 30, None).and_then(|g| g.with_log(10 << 20)).expect("mkfs makes it");
+    let geometry = Geometry::with_log(1 << 30, None, Some(10 << 20)).expect("mkfs makes it");
     built(&mut BTreeMap::from([("cil_limit_mib".into(), 1.0)]), |table| {
         let rules = Rules {
             buffered: BufferedIo::Locked,

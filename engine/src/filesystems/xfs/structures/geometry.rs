@@ -42,10 +42,13 @@ const AG_MAX_BLOCKS: u64 = TIB - 1;
 const MAX_AGCOUNT: u64 = u32::MAX as u64 - 1;
 /// `XFS_MIN_REALISTIC_LOG_BLOCKS`: 64 MiB.
 const LOG_MIN_BLOCKS: u64 = 64 * MIB;
-/// `XFS_MIN_LOG_BYTES`: 10 MiB.
-const LOG_LEAST_BLOCKS: u64 = 10 * MIB;
+/// What `mkfs.xfs` before 5.19 made of less than 1 GiB: `libxfs_log_calc_minimum_size` with CRCs and a finobt (855 blocks;
+/// 1,368 with reflink).
+const LOG_LEAST_BLOCKS: u64 = 855;
 /// `XFS_MAX_LOG_BYTES`: 2 GiB - 10 MiB.
 const LOG_MAX_BLOCKS: u64 = 2038 * MIB;
+/// 300 MiB, the least that mkfs takes since 5.19.
+const LEAST_BLOCKS: u64 = 300 * MIB;
 /// One block of log for this many blocks of data.
 const LOG_RATIO: u64 = 2048;
 
@@ -84,7 +87,7 @@ impl fmt::Display for GeometryError {
             Self::BadLog(blocks, most) => {
                 write!(
                     f,
-                    "a log of {blocks} blocks is not possible: 10 MiB to {} MiB, inside one allocation group",
+                    "a log of {blocks} blocks is not possible: {LOG_LEAST_BLOCKS} blocks to {} MiB, inside one allocation group",
                     most / MIB
                 )
             }
@@ -117,6 +120,12 @@ pub struct Geometry {
 impl Geometry {
     /// The geometry of a device of `size_bytes`, as `mkfs.xfs -d agcount=N` makes it (the default count without N).
     pub fn new(size_bytes: u64, agcount: Option<u64>) -> Result<Self, GeometryError> {
+        Self::with_log(size_bytes, agcount, None)
+    }
+
+    /// The same with a log of so many bytes (`mkfs.xfs -l size=`). Who gives it may have a filesystem of less than 300 MiB or a log
+    /// of less than 64 MiB, as mkfs made them before 5.19.
+    pub fn with_log(size_bytes: u64, agcount: Option<u64>, log_bytes: Option<u64>) -> Result<Self, GeometryError> {
         let dblocks = (size_bytes & !1023) / BLOCK_SIZE;
         if dblocks < AG_MIN_BLOCKS {
             return Err(GeometryError::TooSmall(dblocks));
@@ -128,8 +137,11 @@ impl Geometry {
         };
         let agcount = agcount.unwrap_or_else(|| dblocks.div_ceil(agblocks));
         let (dblocks, agcount) = drop_runt(dblocks, agblocks, agcount);
-        validate(dblocks, agblocks, agcount)?;
-        let logblocks = log_blocks(dblocks, agblocks)?;
+        validate(dblocks, agblocks, agcount, if log_bytes.is_none() { LEAST_BLOCKS } else { AG_MIN_BLOCKS })?;
+        let logblocks = match log_bytes {
+            Some(bytes) => given_log(bytes / BLOCK_SIZE, agblocks)?,
+            None => log_blocks(dblocks, agblocks)?,
+        };
         Ok(Self {
             agcount: agcount as u32,
             agblocks: agblocks as u32,
@@ -145,17 +157,6 @@ impl Geometry {
                 1
             },
         })
-    }
-
-    /// The same with a log of so many bytes (`mkfs.xfs -l size=`), as 6.1 would not make for less than 64 MiB any more.
-    pub fn with_log(self, bytes: u64) -> Result<Self, GeometryError> {
-        let usable = usable(u64::from(self.agblocks));
-        match bytes / BLOCK_SIZE {
-            blocks if (LOG_LEAST_BLOCKS..=LOG_MAX_BLOCKS.min(usable)).contains(&blocks) => {
-                Ok(Self { logblocks: blocks as u32, ..self })
-            }
-            blocks => Err(GeometryError::BadLog(blocks, LOG_MAX_BLOCKS.min(usable))),
-        }
     }
 
     /// Blocks of group `agno`.
@@ -235,7 +236,7 @@ fn drop_runt(dblocks: u64, agblocks: u64, agcount: u64) -> (u64, u64) {
 }
 
 /// `validate_ag_geometry`.
-fn validate(dblocks: u64, agblocks: u64, agcount: u64) -> Result<(), GeometryError> {
+fn validate(dblocks: u64, agblocks: u64, agcount: u64, least: u64) -> Result<(), GeometryError> {
     if agcount > MAX_AGCOUNT {
         Err(GeometryError::BadAgCount(agcount))
     } else if agblocks < AG_MIN_BLOCKS {
@@ -244,7 +245,7 @@ fn validate(dblocks: u64, agblocks: u64, agcount: u64) -> Result<(), GeometryErr
         Err(GeometryError::AgTooLarge(agblocks))
     } else if agblocks * (agcount - 1) >= dblocks {
         Err(GeometryError::EmptyLastAg(agcount))
-    } else if dblocks < 300 * MIB {
+    } else if dblocks < least {
         Err(GeometryError::TooSmall(dblocks))
     } else if agcount < 2 {
         Err(GeometryError::SingleAg)
@@ -266,6 +267,16 @@ fn log_blocks(dblocks: u64, agblocks: u64) -> Result<u32, GeometryError> {
         return Err(GeometryError::LogDoesNotFit(agblocks));
     }
     Ok(wanted as u32)
+}
+
+/// A log of so many blocks, if a group can hold it.
+fn given_log(blocks: u64, agblocks: u64) -> Result<u32, GeometryError> {
+    let most = LOG_MAX_BLOCKS.min(usable(agblocks));
+    if (LOG_LEAST_BLOCKS..=most).contains(&blocks) {
+        Ok(blocks as u32)
+    } else {
+        Err(GeometryError::BadLog(blocks, most))
+    }
 }
 
 #[cfg(test)]
@@ -290,6 +301,14 @@ mod tests {
     fn forty_nine_groups() {
         let g = Geometry::new(8 * GIB, Some(49)).unwrap();
         assert_eq!((g.agblocks, g.ag_length(48), g.log_agno, g.root_ino()), (42800, 42752, 24, 128));
+    }
+
+    #[test]
+    fn with_a_log_of_its_own_a_filesystem_may_be_as_small_as_mkfs_made_it_before() {
+        let g = Geometry::with_log(100 << 20, None, Some(855 * BLOCK_SIZE)).unwrap();
+        assert_eq!((g.agcount, g.agblocks, g.logblocks, g.max_icount()), (4, 6400, 855, 51_200));
+        assert!(matches!(Geometry::with_log(100 << 20, None, Some(3 << 20)), Err(GeometryError::BadLog(768, _))));
+        assert!(matches!(Geometry::with_log(10 << 20, None, Some(4 << 20)), Err(GeometryError::TooSmall(_))));
     }
 
     #[test]
