@@ -34,27 +34,27 @@ def after(*idled_us: int, to_timer: int = SECOND) -> Menu:
 
 
 def test_who_has_never_idled_goes_by_its_timer() -> None:
-    assert after().state == 2
-    assert after(to_timer=30 * US).state == 1
+    assert after().state == 3
+    assert after(to_timer=30 * US).state == 2
 
 
-@pytest.mark.parametrize(("idled_us", "state"), [(15, 0), (25, 1), (650, 2)])
+@pytest.mark.parametrize(("idled_us", "state"), [(15, 1), (25, 2), (650, 3)])
 def test_eight_times_alike_are_a_pattern(idled_us: int, state: int) -> None:
     assert after(*[idled_us] * 8).state == state
 
 
 def test_the_longest_two_of_eight_do_not_hide_it() -> None:
     """`get_typical_interval` discards outliers to the upside."""
-    assert after(15, 16, 15, 900, 14, 15, 1200, 15).state == 0
-    assert after(15, 800, 15, 900, 14, 700, 1200, 15).state == 2
+    assert after(15, 16, 15, 900, 14, 15, 1200, 15).state == 1
+    assert after(15, 800, 15, 900, 14, 700, 1200, 15).state == 3
 
 
 def test_who_idles_on_in_a_shallow_state_goes_deeper_by_ticks() -> None:
     """A tick that was not expected counts as a long time; after a few the times are no pattern any more."""
     menu = after(*[15] * 8)
     states = [state for state, _, _ in menu.idle(LADDER, 100 * TICK, TICK)]
-    assert states[0] == 0
-    assert states[-1] == 2
+    assert states[0] == 1
+    assert states[-1] == 3
     assert 2 <= len(states) <= 9
 
 

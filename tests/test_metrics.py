@@ -89,6 +89,12 @@ def test_idle_time_of_the_online_cpus_is_that_of_the_tasks_cpus(point: PointResu
     assert point.model_copy(update={"tasks": point.cpus + 1}).estimate("online_idle_percent") is None
 
 
+def test_time_in_the_kernel_is_that_of_spinning_and_switches_too(point: PointResult) -> None:
+    shares = point.shares
+    assert mean(point, "kernel_percent") == shares.system.mean + shares.spin.mean + shares.switch.mean
+    assert mean(point, "kernel_percent") > mean(point, "system_percent")
+
+
 def test_totals_of_a_run_need_its_operations(point: PointResult) -> None:
     per_s = point.throughput.mean
     assert mean(point, "real_s", 10 * per_s) == pytest.approx(10)

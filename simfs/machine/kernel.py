@@ -95,6 +95,8 @@ class Kernel:
     """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
     governor: str
     """Who chooses idle states: `menu`, or nobody: the deepest that a CPU has idled long enough for, by `residency`."""
+    io_waiters: bool
+    """A CPU on which tasks wait for I/O idles less deeply."""
     preemptible_rcu: bool
     """Where a kernel can be preempted, it is outside of RCU's readers (but for `rcu_inside`)."""
     stack_free: str
@@ -180,6 +182,7 @@ class Kernel:
             newidle=rules["sched.newidle"],
             delay_dequeue=rules["sched.delay_dequeue"],
             governor=rules["idle.governor"],
+            io_waiters=rules["idle.io_waiters"],
             preemptible_rcu=rules["rcu.preemptible"],
             stack_free=rules["process.stack_free"],
             ksoftirqd_first=rules["softirq.ksoftirqd_first"],

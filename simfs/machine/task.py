@@ -348,6 +348,11 @@ class Task:
         return self.status is Status.SLEEPING
 
     @property
+    def waits_for_io(self) -> bool:
+        """Whether the sleeper waits for I/O (`in_iowait`): a process whose request a device has."""
+        return self.reason is Reason.DEVICE and self.kind is TaskKind.LOAD
+
+    @property
     def has_ended(self) -> bool:
         """Whether its program has."""
         return self.status is Status.DEAD

@@ -20,6 +20,7 @@ KINDS = {
     "throughput": "throughput",
     "bytes": "throughput",
     "share": "shares of CPU time",
+    "kernel": "shares of CPU time",
     "online_idle": "shares of CPU time",
     "latency": "latencies",
     **dict.fromkeys(("wake_to_run", "grant_to_run", "wait", "delay"), "waits for CPUs and locks"),

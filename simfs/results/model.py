@@ -218,6 +218,8 @@ class PointResult(Strict):
                 found = self.bytes_per_s
             case "share":
                 found = getattr(self.shares, known.state)
+            case "kernel":
+                found = self._kernel()
             case "online_idle":
                 found = self._online_idle()
             case "latency":
@@ -233,6 +235,15 @@ class PointResult(Strict):
             case "real":
                 found = _times(_inverse(self.throughput), operations)
         return _times(found, known.scale)
+
+    def _kernel(self) -> Estimate:
+        """Time in the kernel, that of spinning and of switches included: %sys of mpstat. Its interval is a wide one."""
+        parts = (self.shares.system, self.shares.spin, self.shares.switch)
+        low, high = (
+            None if None in ends else sum(end for end in ends if end is not None)
+            for ends in ([part.low for part in parts], [part.high for part in parts])
+        )
+        return Estimate(mean=sum(part.mean for part in parts), low=low, high=high, n=parts[0].n)
 
     def _online_idle(self) -> Estimate | None:
         """Idle time where only as many CPUs are online as there are tasks, each bound to one of them."""

@@ -20,6 +20,7 @@ Quantity = Literal[
     "fairness",
     "bytes",
     "share",
+    "kernel",
     "online_idle",
     "latency",
     "switches",
@@ -67,6 +68,7 @@ class Metric:
 
 _PLAIN = {
     **{f"{state}_percent": Metric("share", "%", state=state) for state in STATES},
+    "kernel_percent": Metric("kernel", "%"),
     "online_idle_percent": Metric("online_idle", "%"),
     "context_switches_per_s": Metric("switches", "1/s"),
     "context_switches_per_operation": Metric("switches_per_operation", "1"),

@@ -56,6 +56,10 @@ class Cpu:
     phase: Phase = Phase.IDLE
     menu: Menu = field(default_factory=Menu)
     """What the governor of idle states knows of it."""
+    io_waiters: int = 0
+    """How many tasks sleep here until a device has done a request (`rq->nr_iowait`)."""
+    idles_for_io: int = 0
+    """How many did when it had nothing to run last, where its governor minds."""
     next_timer: Time = 0
     """When the soonest of its timers rings that were armed, if that is to come."""
     since: Time = 0
@@ -190,9 +194,19 @@ class IdleState:
     exit: Time
     watts: float
 
+    def pays_from(self, waiters: int) -> Time:
+        """How long a CPU has to idle for it, if `waiters` wait for I/O there.
+
+        `performance_multiplier` of `menu.c` up to 6.12.
+        """
+        return max(self.residency, (1 + 10 * waiters) * self.exit if waiters else 0)
+
 
 class IdleLadder:
-    """The idle states of a machine and what they cost. A machine without any wakes at once and saves nothing."""
+    """The idle states of a machine and what they cost. A machine without any wakes at once and saves nothing.
+
+    The first state is to poll (`poll_idle`), which only who waits for I/O does here.
+    """
 
     def __init__(self, machine: Mapping[str, Any]) -> None:
         self.watts_active: float = machine["watts_active"]
@@ -205,16 +219,21 @@ class IdleLadder:
             )
             for s in machine["idle_states"]
         ] or [IdleState(0, 0, 0, self.watts_active)]
-        self._states = [replace(states[0], residency=0), *states[1:]]  # it is at least in the shallowest
+        polls = IdleState(0, 0, 0, self.watts_active)
+        self._states = [
+            polls,
+            replace(states[0], residency=0),
+            *states[1:],
+        ]  # it is at least in the shallowest
 
     @property
     def has_choice(self) -> bool:
         """Whether there is more than one."""
-        return len(self._states) > 1
+        return len(self._states) > 2
 
-    def deepest(self, idle: Time) -> int:
-        """The deepest state that pays for a stay of `idle`."""
-        return max(sum(1 for _ in takewhile(lambda state: state.residency <= idle, self._states)) - 1, 0)
+    def deepest(self, idle: Time, waiters: int = 0) -> int:
+        """The deepest state that pays for a stay of `idle` where `waiters` wait for I/O."""
+        return sum(1 for _ in takewhile(lambda state: state.pays_from(waiters) <= idle, self._states)) - 1
 
     def declared_exit(self, state: int) -> Time:
         """Time to leave a state as its driver declares it: the package sleeps, too."""
@@ -233,11 +252,11 @@ class IdleLadder:
         """Energy of leaving an idle state for `time`: the CPU is powered and does nothing yet."""
         return self.watts_active * float(time) * 1e-12
 
-    def joules(self, start: Time, end: Time) -> float:
-        """Energy of an idle period from `start` to `end` after its beginning."""
-        ends = [state.residency for state in self._states[1:]] + [2**64]
+    def joules(self, start: Time, end: Time, waiters: int) -> float:
+        """Energy of an idle period from `start` to `end` after its beginning, where `waiters` wait for I/O."""
+        ends = [state.pays_from(waiters) for state in self._states[1:]] + [2**64]
         energy = 0.0
         for state, until in zip(self._states, ends, strict=True):
-            span = max(min(end, until) - max(start, state.residency), 0)
+            span = max(min(end, until) - max(start, state.pays_from(waiters)), 0)
             energy += state.watts * float(span) * 1e-12
         return energy

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 INTERVALS = 8
 RESOLUTION = 1024
 DECAY = 8
+BUCKETS = 6
 MAX_INTERESTING = 50_000
 """Whoever idles longer has been predicted well (us)."""
 NEVER = 2**64 - 1
@@ -31,25 +32,31 @@ class Menu:
     def __init__(self) -> None:
         self._intervals = [0] * INTERVALS
         self._next = 0
-        self._factors = [RESOLUTION * DECAY] * 6
-        """By the magnitude of the time to the next timer, what part of it the CPU idled, in 8192nds."""
+        self._factors = [RESOLUTION * DECAY] * 2 * BUCKETS
+        """By the magnitude of the time to the next timer, what part of it the CPU idled, in 8192nds.
+
+        And the same where tasks wait for I/O.
+        """
         self._rings: Time = 0
         """When the next timer is known to ring (ps)."""
         self._to_timer = 0
+        self._waiters = 0
+        """How many tasks wait for I/O there."""
         self.state = 0
         """The state that the CPU is in."""
         self._since: Time = 0
         self._ticks = False
 
-    def enter(self, ladder: IdleLadder, now: Time, rings: Time, tick: Time) -> None:
-        """Begin to idle; the next timer is known to ring at `rings` (`menu_select`)."""
+    def enter(self, ladder: IdleLadder, now: Time, rings: Time, tick: Time, waiters: int = 0) -> None:
+        """Begin to idle; `waiters` wait for I/O, the next timer is known to ring at `rings` (`menu_select`)."""
+        self._waiters = waiters
         self._since, self._rings = now, rings
         self._to_timer = max(rings - now, 0) // US
         scale = RESOLUTION * DECAY
-        by_timer = (self._to_timer * self._factors[_bucket(self._to_timer)] + scale // 2) // scale
+        by_timer = (self._to_timer * self._factors[self._bucket()] + scale // 2) // scale
         predicted = min(by_timer, self._typical()) * US
         self._ticks = predicted < tick
-        self.state = ladder.deepest(min(predicted, tick - now % tick) if self._ticks else predicted)
+        self.state = ladder.deepest(min(predicted, tick - now % tick) if self._ticks else predicted, waiters)
 
     def idle(self, ladder: IdleLadder, until: Time, tick: Time) -> Iterator[tuple[int, Time, Time]]:
         """Choose anew in the ticks before `until`. Each state comes with its beginning and end."""
@@ -57,7 +64,7 @@ class Menu:
             yield self.state, self._since, next_tick
             mistaken = self._to_timer > tick // US
             self._note(9 * MAX_INTERESTING // 10 if mistaken else (next_tick - self._since) // US)
-            self.enter(ladder, next_tick, self._rings, tick)
+            self.enter(ladder, next_tick, self._rings, tick, self._waiters)
         yield self.state, self._since, until
 
     def wake(self, now: Time) -> None:
@@ -66,12 +73,17 @@ class Menu:
 
     def _note(self, idled: int) -> None:
         idled = min(idled, self._to_timer)
-        at = _bucket(self._to_timer)
+        at = self._bucket()
         well = self._to_timer == 0 or idled >= MAX_INTERESTING
         part = RESOLUTION if well else RESOLUTION * idled // self._to_timer
         self._factors[at] = max(self._factors[at] - self._factors[at] // DECAY + part, 1)
         self._intervals[self._next] = idled
         self._next = (self._next + 1) % INTERVALS
+
+    def _bucket(self) -> int:
+        """`which_bucket`."""
+        magnitude = sum(self._to_timer >= limit for limit in (10, 100, 1_000, 10_000, 100_000))
+        return magnitude + (BUCKETS if self._waiters else 0)
 
     def _typical(self) -> int:
         """`get_typical_interval`: the mean of the last intervals, without the longest quarter if need be."""
@@ -88,11 +100,6 @@ class Menu:
         return NEVER
 
 
-def _bucket(us: int) -> int:
-    """`which_bucket`."""
-    return sum(us >= limit for limit in (10, 100, 1_000, 10_000, 100_000))
-
-
 class Idling:
     """The idle states of the CPUs of a machine, as its governor chooses them."""
 
@@ -107,7 +114,7 @@ class Idling:
         if self._governs:
             kernel, now = self._machine.kernel, self._machine.now
             rings = cpu.next_timer if cpu.next_timer > now else now + kernel.idle_timer
-            cpu.menu.enter(self._ladder, now, rings, kernel.tick)
+            cpu.menu.enter(self._ladder, now, rings, kernel.tick, cpu.idles_for_io)
 
     def note_timer(self, cpu: Cpu, at: Time) -> None:
         """Take note of a timer of a CPU that is to ring at a time."""
@@ -118,7 +125,7 @@ class Idling:
         """Wake an idle CPU. Returns its state and the energy (J) of its idling in the window."""
         joules = self.joules(cpu, cpu.menu)
         if not self._governs:
-            return self._ladder.deepest(self._machine.now - cpu.since), joules
+            return self._ladder.deepest(self._machine.now - cpu.since, cpu.idles_for_io), joules
         cpu.menu.wake(self._machine.now)
         return cpu.menu.state, joules
 
@@ -126,7 +133,7 @@ class Idling:
         """The energy (J) of the idling of a CPU so far, in the window; its governor chooses in the ticks up to now."""
         now, window, joules = self._machine.now, self._machine.window_start, 0.0
         if not self._governs:
-            return self._ladder.joules(max(window - cpu.since, 0), now - cpu.since)
+            return self._ladder.joules(max(window - cpu.since, 0), now - cpu.since, cpu.idles_for_io)
         for state, start, end in menu.idle(self._ladder, now, self._machine.kernel.tick):
             joules += self._ladder.stay_joules(state, max(end - max(start, window), 0))
         return joules
@@ -134,6 +141,9 @@ class Idling:
     def declared_exit(self, cpu: Cpu, *, idles: bool) -> Time:
         """How long a CPU takes to wake, as the driver declares it (`idle_get_state`); it may not idle yet."""
         if not idles:
-            return self._ladder.declared_exit(0)
-        state = cpu.menu.state if self._governs else self._ladder.deepest(self._machine.now - cpu.since)
-        return self._ladder.declared_exit(state)
+            return self._ladder.declared_exit(self._ladder.deepest(0))
+        if self._governs:
+            return self._ladder.declared_exit(cpu.menu.state)
+        return self._ladder.declared_exit(
+            self._ladder.deepest(self._machine.now - cpu.since, cpu.idles_for_io)
+        )

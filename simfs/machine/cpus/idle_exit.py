@@ -28,6 +28,7 @@ class IdleExit:
         if cpu.number not in self._scheduler.idle:
             self._scheduler.idle.add(cpu.number)
             cpu.idles_since = self._machine.now
+            cpu.idles_for_io = cpu.io_waiters if self._machine.kernel.io_waiters else 0
 
     def end_idling(self, cpu: Cpu) -> None:
         """Somebody is to run on `cpu`."""
@@ -48,7 +49,7 @@ class IdleExit:
         if idles <= 0:
             self._scheduler.schedule(cpu)
         else:
-            self._exit(cpu, idles + self._exit_time(cpu, self._ladder.deepest(idles)))
+            self._exit(cpu, idles + self._exit_time(cpu, self._ladder.deepest(idles, cpu.idles_for_io)))
 
     def leave_idle(self, cpu: Cpu, interrupt: Time) -> None:
         """An interrupt that wakes `cpu` arrives in `interrupt`."""

@@ -121,6 +121,7 @@ class Scheduler:
         self.machine.note("sleep", task)
         self.policy.dequeue(task, task.cpu, Leaving.SLEEPING)
         self._leave_cpu(task, Status.SLEEPING, reason)
+        task.cpu.io_waiters += task.waits_for_io
         self.schedule(task.cpu)
 
     def exit(self, task: Task) -> None:
@@ -267,6 +268,7 @@ class Scheduler:
         if self.workers.rests_on(task):
             return
         self.machine.counters.wakeups += 1
+        task.cpu.io_waiters -= task.waits_for_io
         if task.entity.delayed:
             self._note_wakeup(task, task.cpu, waker)
             self._wake_in_queue(task, waker, fetched)

@@ -65,6 +65,10 @@ pub struct Cpu {
     pub arrived: bool,
     /// What the governor of idle states knows of it.
     pub menu: Menu,
+    /// How many tasks sleep here until a device has done a request (`rq->nr_iowait`).
+    pub io_waiters: u32,
+    /// How many did when it had nothing to run last, where its governor minds.
+    pub idles_for_io: u32,
     /// When the soonest of its timers rings that were armed, if that is to come.
     pub next_timer: Time,
     /// Time that wake-ups that were left to this CPU, and a task that was taken, take before the next switch.
@@ -142,6 +146,8 @@ impl Cpu {
             resched: 0,
             arrived: false,
             menu: Menu::new(),
+            io_waiters: 0,
+            idles_for_io: 0,
             next_timer: 0,
             before_switch: 0,
             errand: None,
@@ -243,7 +249,7 @@ impl Cpu {
     }
 }
 
-/// The idle states of a machine and what they cost.
+/// The idle states of a machine and what they cost. The first is to poll (`poll_idle`), which only who waits for I/O does here.
 #[derive(Clone, Debug)]
 pub struct IdleLadder {
     steps: Vec<Step>,
@@ -254,8 +260,6 @@ pub struct IdleLadder {
 #[derive(Clone, Debug)]
 struct Step {
     residency: Time,
-    /// When the next one begins.
-    until: Time,
     core_exit: Time,
     exit: Time,
     watts: f64,
@@ -265,36 +269,44 @@ impl Step {
     fn new(state: &IdleState) -> Self {
         Self {
             residency: from_ns(state.residency_ns),
-            until: Time::MAX,
             core_exit: from_ns(state.core_exit_ns.unwrap_or(state.exit_ns)),
             exit: from_ns(state.exit_ns),
             watts: state.watts,
         }
+    }
+
+    /// A state that takes no time to leave.
+    fn at_once(watts: f64) -> Self {
+        Self { residency: 0, core_exit: 0, exit: 0, watts }
+    }
+
+    /// How long a CPU has to idle for this state, if `waiters` wait for I/O there (`performance_multiplier` of `menu.c` up to 6.12).
+    fn pays_from(&self, waiters: u32) -> Time {
+        let patience = if waiters == 0 { 0 } else { 1 + 10 * Time::from(waiters) };
+        self.residency.max(patience * self.exit)
     }
 }
 
 impl IdleLadder {
     /// From a machine profile's states, shallowest first. A machine without any wakes at once and saves nothing.
     pub fn new(states: &[IdleState], watts_active: f64) -> Self {
-        let mut steps: Vec<_> = states.iter().map(Step::new).collect();
-        if steps.is_empty() {
-            steps.push(Step { residency: 0, until: Time::MAX, core_exit: 0, exit: 0, watts: watts_active });
+        let mut steps = vec![Step::at_once(watts_active)];
+        steps.extend(states.iter().map(Step::new));
+        if states.is_empty() {
+            steps.push(Step::at_once(watts_active));
         }
-        steps[0].residency = 0; // an idle CPU is at least in the shallowest state
-        for next in 1..steps.len() {
-            steps[next - 1].until = steps[next].residency;
-        }
+        steps[1].residency = 0; // an idle CPU is at least in the shallowest state
         Self { steps, watts_active }
     }
 
     /// Whether there is more than one.
     pub fn has_choice(&self) -> bool {
-        self.steps.len() > 1
+        self.steps.len() > 2
     }
 
-    /// The deepest state that pays for a stay of `idle`.
-    pub fn deepest(&self, idle: Time) -> usize {
-        self.steps.iter().take_while(|s| s.residency <= idle).count().max(1) - 1
+    /// The deepest state that pays for a stay of `idle` where `waiters` wait for I/O.
+    pub fn deepest(&self, idle: Time, waiters: u32) -> usize {
+        self.steps.iter().take_while(|step| step.pays_from(waiters) <= idle).count() - 1
     }
 
     /// Time to leave `state` as its driver declares it: the package sleeps, too.
@@ -322,11 +334,12 @@ impl IdleLadder {
         self.steps[state].watts * time as f64 * 1e-12
     }
 
-    /// Energy (joules) of an idle period that lasts from `from` to `to` after its beginning.
-    pub fn joules(&self, from: Time, to: Time) -> f64 {
-        let reached = self.steps.iter().take_while(|step| step.residency < to);
-        let joules =
-            |step: &Step| step.watts * to.min(step.until).saturating_sub(from.max(step.residency)) as f64 * 1e-12;
-        reached.map(joules).sum()
+    /// Energy (joules) of an idle period that lasts from `from` to `to` after its beginning, where `waiters` wait for I/O.
+    pub fn joules(&self, from: Time, to: Time, waiters: u32) -> f64 {
+        let ends = self.steps[1..].iter().map(|next| next.pays_from(waiters)).chain([Time::MAX]);
+        let joules = |(step, end): (&Step, Time)| {
+            step.watts * to.min(end).saturating_sub(from.max(step.pays_from(waiters))) as f64 * 1e-12
+        };
+        self.steps.iter().zip(ends).map(joules).sum()
     }
 }

@@ -6,13 +6,16 @@
 
 use super::cpu::{IdleLadder, Phase};
 use crate::kernel::idle::Governor;
+use crate::machine::chains::Reason;
 use crate::machine::state::State;
+use crate::machine::task::TaskKind;
 use crate::waist::time::Time;
-use crate::waist::CpuId;
+use crate::waist::{CpuId, TaskId};
 
 const INTERVALS: usize = 8;
 const RESOLUTION: u64 = 1024;
 const DECAY: u64 = 8;
+const BUCKETS: usize = 6;
 /// Whoever idles longer has been predicted well (`MAX_INTERESTING`, us).
 const MAX_INTERESTING: u64 = 50_000;
 const US: Time = 1_000_000;
@@ -22,11 +25,13 @@ const US: Time = 1_000_000;
 pub struct Menu {
     intervals: [u64; INTERVALS],
     next: usize,
-    /// By the magnitude of the time to the next timer, what part of it the CPU idled, in 8192nds.
-    factors: [u64; 6],
+    /// By the magnitude of the time to the next timer, what part of it the CPU idled, in 8192nds; and the same where tasks wait for I/O.
+    factors: [u64; 2 * BUCKETS],
     /// When the next timer is known to ring (ps), and how long that was when it entered the state.
     rings: Time,
     to_timer: u64,
+    /// How many tasks wait for I/O there.
+    waiters: u32,
     /// The state that the CPU is in.
     pub state: usize,
     /// Since when it is in it.
@@ -38,21 +43,22 @@ pub struct Menu {
 impl Menu {
     /// Of a CPU that has never idled.
     pub fn new() -> Self {
-        let factors = [RESOLUTION * DECAY; 6];
-        Self { intervals: [0; INTERVALS], next: 0, factors, rings: 0, to_timer: 0, state: 0, since: 0, ticks: false }
+        let factors = [RESOLUTION * DECAY; 2 * BUCKETS];
+        let (intervals, next) = ([0; INTERVALS], 0);
+        Self { intervals, next, factors, rings: 0, to_timer: 0, waiters: 0, state: 0, since: 0, ticks: false }
     }
 
-    /// The CPU begins to idle, and its next timer is known to ring at `rings` (`menu_select`).
-    pub fn enter(&mut self, ladder: &IdleLadder, now: Time, rings: Time, tick: Time) {
+    /// The CPU begins to idle, `waiters` wait for I/O there, and its next timer is known to ring at `rings` (`menu_select`).
+    pub fn enter(&mut self, ladder: &IdleLadder, now: Time, rings: Time, tick: Time, waiters: u32) {
+        self.waiters = waiters;
         self.since = now;
         self.rings = rings;
         self.to_timer = rings.saturating_sub(now) / US;
-        let by_timer =
-            (self.to_timer * self.factors[bucket(self.to_timer)] + RESOLUTION * DECAY / 2) / (RESOLUTION * DECAY);
+        let by_timer = (self.to_timer * self.factors[self.bucket()] + RESOLUTION * DECAY / 2) / (RESOLUTION * DECAY);
         let predicted = by_timer.min(self.typical()) * US;
         self.ticks = predicted < tick;
         let until_tick = tick - now % tick;
-        self.state = ladder.deepest(if self.ticks { predicted.min(until_tick) } else { predicted });
+        self.state = ladder.deepest(if self.ticks { predicted.min(until_tick) } else { predicted }, waiters);
     }
 
     /// The CPU has idled up to `until`: ticks before that have made it choose anew. Each state is told with its beginning and end.
@@ -65,7 +71,7 @@ impl Menu {
             stay(self.state, self.since, next_tick);
             let mistaken = self.to_timer > tick / US;
             self.note(if mistaken { 9 * MAX_INTERESTING / 10 } else { (next_tick - self.since) / US });
-            self.enter(ladder, next_tick, self.rings, tick);
+            self.enter(ladder, next_tick, self.rings, tick, self.waiters);
         }
         stay(self.state, self.since, until);
     }
@@ -77,12 +83,19 @@ impl Menu {
 
     fn note(&mut self, idled: u64) {
         let idled = idled.min(self.to_timer);
-        let factor = &mut self.factors[bucket(self.to_timer)];
+        let bucket = self.bucket();
+        let factor = &mut self.factors[bucket];
         let well = self.to_timer == 0 || idled >= MAX_INTERESTING;
         *factor =
             (*factor - *factor / DECAY + if well { RESOLUTION } else { RESOLUTION * idled / self.to_timer }).max(1);
         self.intervals[self.next] = idled;
         self.next = (self.next + 1) % INTERVALS;
+    }
+
+    /// `which_bucket`.
+    fn bucket(&self) -> usize {
+        let magnitude = [10, 100, 1_000, 10_000, 100_000].iter().take_while(|&&limit| self.to_timer >= limit).count();
+        magnitude + if self.waiters > 0 { BUCKETS } else { 0 }
     }
 
     /// `get_typical_interval`: the mean of the last intervals, without the longest quarter if need be, if they are alike.
@@ -108,11 +121,6 @@ impl Menu {
     }
 }
 
-/// `which_bucket`.
-fn bucket(us: u64) -> usize {
-    [10, 100, 1_000, 10_000, 100_000].iter().take_while(|&&limit| us >= limit).count()
-}
-
 impl State {
     /// Whether a governor chooses idle states here.
     pub(super) fn governs(&self) -> bool {
@@ -123,8 +131,15 @@ impl State {
     pub(in crate::machine) fn enter_idle(&mut self, cpu: CpuId, at: Time) {
         if self.governs() {
             let (rings, tick) = (self.rings(cpu, at), self.kernel.tick);
-            self.cpus[cpu as usize].menu.enter(&self.idle_ladder, at, rings, tick);
+            let c = &mut self.cpus[cpu as usize];
+            c.menu.enter(&self.idle_ladder, at, rings, tick, c.idles_for_io);
         }
+    }
+
+    /// Whether the sleeping `id` waits for I/O (`in_iowait`): a process whose request a device has.
+    pub(in crate::machine) fn waits_for_io(&self, id: TaskId) -> bool {
+        let task = &self.tasks[id as usize];
+        task.reason == Reason::Device && task.kind == TaskKind::Load
     }
 
     /// A timer of `cpu` is to ring at `at`.
@@ -152,7 +167,8 @@ impl State {
         let (now, window) = (self.now, self.window_start);
         let idled = now - since;
         if !self.governs() {
-            return (self.idle_ladder.deepest(idled), self.idle_ladder.joules(window.saturating_sub(since), idled));
+            let (ladder, waiters) = (&self.idle_ladder, self.cpus[cpu as usize].idles_for_io);
+            return (ladder.deepest(idled, waiters), ladder.joules(window.saturating_sub(since), idled, waiters));
         }
         let joules = self.governed_joules(cpu);
         let menu = &mut self.cpus[cpu as usize].menu;
@@ -174,7 +190,8 @@ impl State {
     /// The energy (J) so far of the idling of `cpu` in the window.
     pub(super) fn open_idle_joules(&self, cpu: CpuId, since: Time) -> f64 {
         if !self.governs() {
-            return self.idle_ladder.joules(self.window_start.saturating_sub(since), self.now - since);
+            let (from, to) = (self.window_start.saturating_sub(since), self.now - since);
+            return self.idle_ladder.joules(from, to, self.cpus[cpu as usize].idles_for_io);
         }
         let mut joules = 0.0;
         let mut menu = self.cpus[cpu as usize].menu.clone();
@@ -188,8 +205,8 @@ impl State {
     pub(in crate::machine) fn declared_exit(&self, cpu: CpuId) -> Time {
         let state = match self.cpus[cpu as usize].phase {
             Phase::Idle(_) if self.governs() => self.cpus[cpu as usize].menu.state,
-            Phase::Idle(since) => self.idle_ladder.deepest(self.now - since),
-            _ => 0,
+            Phase::Idle(since) => self.idle_ladder.deepest(self.now - since, self.cpus[cpu as usize].idles_for_io),
+            _ => self.idle_ladder.deepest(0, 0),
         };
         self.idle_ladder.declared_exit(state)
     }

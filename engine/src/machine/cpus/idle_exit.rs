@@ -11,11 +11,12 @@ impl State {
     /// A task was woken here before the switch to idle was complete. The waker left it to an interrupt
     /// (`ttwu_queue_wakelist`), for which the CPU idles.
     pub(super) fn woken_while_switching(&mut self, cpu: CpuId) {
-        let (now, arrives) = (self.now, self.cpus[cpu as usize].interrupted);
+        let (now, arrives, waiters) =
+            (self.now, self.cpus[cpu as usize].interrupted, self.cpus[cpu as usize].idles_for_io);
         if arrives <= now {
             self.schedule(cpu);
         } else {
-            self.exit_idle(cpu, arrives + self.exit_time(cpu, self.idle_ladder.deepest(arrives - now)));
+            self.exit_idle(cpu, arrives + self.exit_time(cpu, self.idle_ladder.deepest(arrives - now, waiters)));
         }
     }
 
@@ -70,7 +71,9 @@ impl State {
     pub(in crate::machine) fn begin_idling(&mut self, cpu: CpuId) {
         if !self.idle.contains(cpu) {
             self.idle.insert(cpu);
-            self.cpus[cpu as usize].idles_since = self.now;
+            let c = &mut self.cpus[cpu as usize];
+            c.idles_since = self.now;
+            c.idles_for_io = if self.kernel.rules.io_waiters { c.io_waiters } else { 0 };
         }
     }
 

@@ -60,6 +60,7 @@ impl State {
         self.note("sleep", id, Object::Nothing);
         self.dequeue_task(cpu, id, Leaving::Sleeping);
         self.leave_cpu(id, Status::Sleeping, reason);
+        self.cpus[cpu as usize].io_waiters += u32::from(self.waits_for_io(id));
         self.schedule(cpu);
     }
 

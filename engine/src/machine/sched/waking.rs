@@ -35,6 +35,8 @@ impl State {
             return;
         }
         self.counters.wakeups += 1;
+        let slept_on = self.tasks[id as usize].cpu;
+        self.cpus[slept_on as usize].io_waiters -= u32::from(self.waits_for_io(id));
         let from = waker.map(|w| self.tasks[w as usize].cpu);
         if self.tasks[id as usize].entity.delayed {
             self.note_wakeup(id, self.tasks[id as usize].cpu, from);
