@@ -24,7 +24,7 @@ def created(tmp_path: Path, tasks: int, counts: bool) -> RunResult:
 
 
 def test_a_transaction_writes_the_word_when_it_begins_and_when_it_ends(tmp_path: Path) -> None:
-    """Its line takes a microsecond here, and eight tasks queue for it, each of the two times behind seven others at most.
+    """Its line takes a microsecond here, and eight tasks queue for it, twice, behind seven others at most.
 
     They come in bunches, as they have just been at the lines of `xc_ctx_lock` and of the grant heads: 6.9 for each.
     """
