@@ -116,7 +116,8 @@ def yields_after_a_batch(*, gives_way: bool) -> int:
     """How often a task gives way right after it had the lock, where four compile on one CPU."""
     spec = compiling(4, 1, rules={"mm.gather_gives_way": gives_way}, duration_ns=500e6)
     _, events = _engine.trace(json.dumps(spec))
-    last, yields = {}, 0
+    last: dict[int | None, tuple[str, str]] = {}
+    yields = 0
     for _, task, _, did, what in events:
         if did == "yield":
             yields += last[task] == ("release", "mm.lru_lock")

@@ -170,7 +170,7 @@ def test_both_machines_agree_on_softirqs_of_idle_cpus(tmp_path: Path) -> None:
 def never_outside(tmp_path: Path) -> Spec:
     """Tasks that are in the kernel nearly all the time, where it cannot be preempted.
 
-    RCU's thread leaves its run queue when it sleeps: else used-up slices of others are noticed in ticks, which then have
+    RCU's thread leaves its run queue when it sleeps: else used-up slices of others are noticed in ticks, and these have
     one round of softirqs only.
     """
     given = spec(tmp_path, "rename")
