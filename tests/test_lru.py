@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from machines import assert_same
 
 from engine import Spec, simulate
+from simfs import _engine
 from simfs.results.run_result import LockStats
 from simfs.scenario import expand, load, to_run_spec
 from simfs.scenario.models import load_kernel
@@ -132,6 +134,25 @@ def test_page_faults_wait_under_their_own_name() -> None:
     waits = {site.site: site.wait_total_ns for site in lock.sites}
     assert waits["page fault"] > 0.1 * lock.wait_total_ns
     assert sum(waits.values()) == pytest.approx(lock.wait_total_ns)
+
+
+def yields_after_a_batch(*, gives_way: bool) -> int:
+    """How often a task gives way right after it had the lock, where four compile on one CPU."""
+    spec = compiling(4, 1, rules={"mm.gather_gives_way": gives_way}, duration_ns=500e6)
+    _, events = _engine.trace(json.dumps(spec))
+    last: dict[int | None, tuple[str, str]] = {}
+    yields = 0
+    for _, task, _, did, what in events:
+        if did == "yield":
+            yields += last[task] == ("release", "mm.lru_lock")
+        elif did != "segment end":
+            last[task] = (did, what.split("#")[0])
+    return yields
+
+
+def test_a_process_that_ends_gives_way_between_batches_of_pages() -> None:
+    """In the laboratory one preemption by a worker in seven is there (`__tlb_batch_free_encoded_pages`)."""
+    assert yields_after_a_batch(gives_way=True) > yields_after_a_batch(gives_way=False)
 
 
 def test_many_compilers_spin_for_it() -> None:

@@ -9,6 +9,8 @@ use std::cell::RefCell;
 
 /// Pages of a process that are gathered in `struct mmu_gather` itself (`MMU_GATHER_BUNDLE`); these are freed first.
 const FIRST_GATHERED: u64 = 8;
+/// Pages of each further batch (`MAX_GATHER_BATCH`): pointers in a page beside the head of the batch.
+const GATHERED: u64 = 510;
 /// Lines of the list that a hold writes: its head, and the links of the page beside.
 const LINES: u32 = 2;
 /// Pages that `release_pages` takes off their list before it lets go of the lock (`SWAP_CLUSTER_MAX`).
@@ -44,6 +46,8 @@ pub struct Lru {
     released: PageRelease,
     /// Who ends puts on the list first what his CPU has collected.
     exit_drains: bool,
+    /// Who frees a process's pages gives way after each batch that was gathered.
+    gives_way: bool,
     work: Work,
     batches: RefCell<Vec<Batch>>,
 }
@@ -61,6 +65,7 @@ impl Lru {
             size: (c.lru_batch as u64).max(1),
             released: spec.kernel.rules.page_release,
             exit_drains: spec.kernel.rules.exit_drains,
+            gives_way: spec.kernel.rules.gather_gives_way,
             work: Work {
                 add: work(c.code_lru_add),
                 release: work(c.code_lru_release),
@@ -146,18 +151,26 @@ impl Lru {
     }
 
     /// `exit_mmap`: a process unmaps its pages, all of which are its own, and frees them, but for those that its CPU has not put on
-    /// the list yet.
+    /// the list yet. It gives way in between (`zap_pmd_range`, `tlb_batch_pages_flush`), and so before its parent is told.
     pub async fn exit_mmap<M: Machine>(&self, m: &M, pages: u64) {
         if self.exit_drains {
             self.drain(m).await;
         }
         m.run(Account::System, pages * self.work.unmap).await;
         let pages = pages - self.leave(m, pages);
-        let (first, rest) = (pages.min(FIRST_GATHERED), pages.saturating_sub(FIRST_GATHERED));
-        self.release(m, first, first).await;
-        match self.released {
-            PageRelease::Batches => self.release(m, rest, self.size).await,
-            PageRelease::Runs => self.release(m, rest, SWAP_CLUSTER_MAX).await,
+        m.cond_resched().await;
+        let most = match self.released {
+            PageRelease::Batches => self.size,
+            PageRelease::Runs => SWAP_CLUSTER_MAX,
+        };
+        let (mut left, mut gathered) = (pages, FIRST_GATHERED);
+        while left > 0 {
+            let few = left.min(gathered);
+            self.release(m, few, most).await;
+            if self.gives_way {
+                m.cond_resched().await;
+            }
+            (left, gathered) = (left - few, GATHERED);
         }
     }
 

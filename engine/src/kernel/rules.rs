@@ -109,6 +109,8 @@ rules! {
     "process.stack_free" => stack_free: process::StackFree = process::StackFree::Callback;
     /// What a process has mapped is a maple tree, whose old nodes go to RCU (`ma_free_rcu`).
     "mm.maple_tree" => maple_tree: bool = true;
+    /// A process that ends gives way between batches of pages that it frees (`tlb_batch_pages_flush`).
+    "mm.gather_gives_way" => gather_gives_way: bool = true;
     /// How pages of a process that ends are freed (`free_pages_and_swap_cache`).
     "mm.page_release" => page_release: mm::PageRelease = mm::PageRelease::Batches;
     /// A process that ends first puts on the list what its CPU has collected (`lru_add_drain` in `exit_mmap`).

@@ -96,6 +96,13 @@ class Cpu:
     """When it ticks next, if it does."""
     exec_start: Time = 0
     """Up to when the virtual run time of the executing task is up to date."""
+    skips_clock: bool = False
+    """A wake-up has read the clock of the run queues and told the CPU to look for another task.
+
+    It does so without reading that again (`RQCF_REQ_SKIP`).
+    """
+    behind: Time = 0
+    """How far that clock is behind while it looks."""
     idles_since: Time = 0
     """When it had nothing to run last."""
     idled_until: Time = 0

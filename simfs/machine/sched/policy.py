@@ -98,6 +98,23 @@ class Policy:
             entity.ran += ran
             cpu.need_resched |= self.rules.update(queue, entity)
 
+    def read_clock(self, cpu: Cpu) -> None:
+        """A CPU is about to look for another task (`__schedule`).
+
+        The current one has run until now, or until the wake-up because of which the CPU looks. What is left of the time
+        is of who runs next.
+        """
+        now, skips = self.machine.now, cpu.skips_clock
+        cpu.skips_clock, cpu.behind = False, 0
+        if skips:
+            cpu.behind, cpu.exec_start = now - cpu.exec_start, now
+        else:
+            self.update_current(cpu)
+
+    def run_by_clock(self, cpu: Cpu) -> None:
+        """Let who has been picked run on `cpu` by the clock of the run queues."""
+        cpu.exec_start, cpu.behind = self.machine.now - cpu.behind, 0
+
     def _levels(self, task: Task, cpu: Cpu) -> Iterator[tuple[RunQueue, Entity]]:
         """The run queues that a task competes in, its own first, and as what."""
         yield cpu.queue_of(task.level), task.entity

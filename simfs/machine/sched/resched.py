@@ -43,6 +43,10 @@ class Resched:
             self._send(cpu, by)
         self._scheduler.heed_resched(cpu)
 
+    def forget(self, cpu: Cpu) -> None:
+        """`cpu` looks for another task: what asked it to is dealt with."""
+        cpu.need_resched = cpu.resched_sent = cpu.skips_clock = False
+
     def _send(self, cpu: Cpu, by: Waker) -> None:
         if cpu.need_resched or cpu.resched_sent:
             return

@@ -85,12 +85,15 @@ class Scheduler:
 
         What made the CPU look is dealt with.
         """
-        self.policy.update_current(cpu)
-        cpu.need_resched = cpu.resched_sent = False
+        self.policy.read_clock(cpu)
+        self.resched.forget(cpu)
         if self.softirqs.rcu is not None:
             self.softirqs.rcu.passes(cpu)
         picked = self.policy.pick(cpu)
-        return None if picked is cpu.current else picked
+        if picked is cpu.current:
+            self.policy.run_by_clock(cpu)
+            return None
+        return picked
 
     def preempt(self, cpu: Cpu, other: Task) -> None:
         """Take the current task off involuntarily for another one; it goes on later where it was."""
@@ -119,6 +122,7 @@ class Scheduler:
         task.in_segment = False
         self.workers.sleeps(task)
         self.machine.note("sleep", task)
+        self.policy.read_clock(task.cpu)
         self.policy.dequeue(task, task.cpu, Leaving.SLEEPING)
         self._leave_cpu(task, Status.SLEEPING, reason)
         task.cpu.io_waiters += task.waits_for_io
@@ -127,6 +131,7 @@ class Scheduler:
     def exit(self, task: Task) -> None:
         """The running task has ended."""
         self.machine.note("exit", task)
+        self.policy.read_clock(task.cpu)
         self.policy.dequeue(task, task.cpu, Leaving.ENDED)
         self.policy.group.detach_load(task, task.cpu)
         self._leave_cpu(task, Status.DEAD, Reason.GONE)
@@ -164,17 +169,18 @@ class Scheduler:
 
     def schedule(self, cpu: Cpu) -> None:
         """Give a CPU whose task has left the next one, if it has one."""
-        cpu.need_resched = cpu.resched_sent = False
+        self.resched.forget(cpu)
         if task := self.policy.pick(cpu):
             self.switch_to(cpu, task)
         else:
+            cpu.behind = 0
             self.newidle.begin(cpu)
 
     def switch_to(self, cpu: Cpu, task: Task) -> None:
         """Take a task of its queue."""
         self.policy.set_next(cpu, task)
         cpu.queue.remove(task)
-        cpu.exec_start = self.now
+        self.policy.run_by_clock(cpu)
         self._begin_switch(cpu, task)
 
     def go_idle(self, cpu: Cpu) -> None:
@@ -249,6 +255,7 @@ class Scheduler:
         """Compare those who were woken while `cpu` switched, and waited for its run queue, with who has it now."""
         wakers = [by for task, by in arrivals if self.policy.preempts(task, cpu)]
         if wakers:
+            cpu.skips_clock = True
             first = min(wakers, key=lambda by: (by.cpu is not cpu, by.done))
             self.resched.want(cpu, Waker(first.cpu, first.done, None))
 
@@ -358,6 +365,7 @@ class Scheduler:
         if cpu.phase is Phase.RUNNING:
             wanted = self.policy.preempts(task, cpu) or cpu.need_resched
             cpu.need_resched = told
+            cpu.skips_clock |= wanted or told or cpu.resched_sent
             if wanted:
                 self.resched.want(cpu, by)
             self.arm_tick(cpu)

@@ -87,6 +87,11 @@ pub struct Cpu {
     pub next_tick: Option<Time>,
     /// When the current task's virtual run time was last brought up to date.
     pub exec_start: Time,
+    /// A wake-up has read the clock of the run queues and told the CPU to look for another task: it does so without reading that
+    /// again (`RQCF_REQ_SKIP`).
+    pub skips_clock: bool,
+    /// How far that clock is behind while it looks.
+    pub behind: Time,
     /// When it had nothing to run last, and until when.
     pub idles_since: Time,
     /// See `idles_since`.
@@ -157,6 +162,8 @@ impl Cpu {
             in_softirq: false,
             next_tick: None,
             exec_start: 0,
+            skips_clock: false,
+            behind: 0,
             idles_since: 0,
             idled_until: 0,
             owed_irq: 0,

@@ -48,12 +48,33 @@ impl State {
         self.push(served, Happening::Rescheduled, cpu, generation);
     }
 
+    /// `cpu` is about to look for another task (`__schedule`): the current one has run until now, or until the wake-up because of
+    /// which the CPU looks. What is left of the time is of who runs next.
+    #[inline(always)]
+    pub(super) fn read_clock(&mut self, cpu: CpuId) {
+        let (now, c) = (self.now, &mut self.cpus[cpu as usize]);
+        if std::mem::take(&mut c.skips_clock) {
+            c.behind = now - std::mem::replace(&mut c.exec_start, now);
+        } else {
+            c.behind = 0;
+            self.update_current(cpu);
+        }
+    }
+
+    /// Who has been picked runs on `cpu` by the clock of the run queues.
+    #[inline(always)]
+    pub(super) fn run_by_clock(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu as usize];
+        c.exec_start = self.now - std::mem::take(&mut c.behind);
+    }
+
     /// `cpu` looks for another task: what asked it to is dealt with.
     #[inline(always)]
     pub(super) fn forget_resched(&mut self, cpu: CpuId) {
         let c = &mut self.cpus[cpu as usize];
         c.need_resched = false;
         c.resched_sent = false;
+        c.skips_clock = false;
     }
 
     /// `cpu` has served the interrupt. It looks for another task, unless it has done so since that was sent.

@@ -19,11 +19,15 @@ impl State {
     /// Who should run on `cpu` instead of its current task, which could go on (`schedule`, `pick_next_task`). What made the CPU look
     /// is dealt with.
     pub(in crate::machine) fn replacement(&mut self, cpu: CpuId) -> Option<TaskId> {
-        self.update_current(cpu);
+        self.read_clock(cpu);
         self.forget_resched(cpu);
         self.rcu_passes(cpu);
         let next = self.pick(cpu);
-        next.filter(|_| next != self.cpus[cpu as usize].current)
+        if next == self.cpus[cpu as usize].current {
+            self.run_by_clock(cpu);
+            return None;
+        }
+        next
     }
 
     /// The current task of `cpu` is taken off involuntarily for `next`; it goes on later where it was.
@@ -58,6 +62,7 @@ impl State {
         self.tasks[id as usize].resume = Resume::Program;
         self.worker_sleeps(id);
         self.note("sleep", id, Object::Nothing);
+        self.read_clock(cpu);
         self.dequeue_task(cpu, id, Leaving::Sleeping);
         self.leave_cpu(id, Status::Sleeping, reason);
         self.cpus[cpu as usize].io_waiters += u32::from(self.waits_for_io(id));
@@ -74,6 +79,7 @@ impl State {
     pub(in crate::machine) fn exit(&mut self, id: TaskId) {
         let cpu = self.tasks[id as usize].cpu;
         self.note("exit", id, Object::Nothing);
+        self.read_clock(cpu);
         self.dequeue_task(cpu, id, Leaving::Ended);
         self.detach_load(id, cpu);
         self.leave_cpu(id, Status::Dead, Reason::Gone);
@@ -118,7 +124,10 @@ impl State {
         self.forget_resched(cpu);
         match self.pick(cpu) {
             Some(next) => self.switch_to(cpu, next),
-            None => self.newly_idle(cpu),
+            None => {
+                self.cpus[cpu as usize].behind = 0;
+                self.newly_idle(cpu);
+            }
         }
     }
 
@@ -133,7 +142,7 @@ impl State {
     pub(super) fn switch_to(&mut self, cpu: CpuId, next: TaskId) {
         self.set_next(cpu, Some(next));
         self.remove_from_queue(cpu, next);
-        self.cpus[cpu as usize].exec_start = self.now;
+        self.run_by_clock(cpu);
         self.begin_switch(cpu, Some(next));
     }
 
@@ -215,6 +224,7 @@ impl State {
             }
         }
         if preempted.is_some() {
+            self.cpus[cpu as usize].skips_clock = true;
             self.resched(cpu, preempted);
         }
     }

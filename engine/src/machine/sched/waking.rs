@@ -159,7 +159,9 @@ impl State {
         match self.cpus[cpu as usize].phase {
             Phase::Running => {
                 let preempts = self.preempts(id, cpu);
-                let wanted = preempts | std::mem::replace(&mut self.cpus[cpu as usize].need_resched, told);
+                let c = &mut self.cpus[cpu as usize];
+                let wanted = preempts | std::mem::replace(&mut c.need_resched, told);
+                c.skips_clock |= wanted || told || c.resched_sent; // `rq_clock_skip_update` in `wakeup_preempt`
                 if wanted {
                     self.resched(cpu, by);
                 }
