@@ -12,7 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from simfs import __version__
 from simfs.scenario import ScenarioError, expand, load, paths, to_run_spec
-from simfs.scenario.predicting import predicted
+from simfs.scenario.measured import load_dataset
+from simfs.scenario.predicting import predictor
 
 PACKAGES = ("matplotlib", "numpy", "pyarrow", "pydantic", "rich", "ruamel.yaml", "scipy", "simpy", "typer")
 MODELS = ("machines", "kernels", "filesystems", "devices", "workloads")
@@ -81,12 +82,11 @@ def _scenario(name: str) -> Finding:
 
 
 def _dataset(name: str) -> Finding:
-    what = f"measured {name}"
+    what, advice = f"measured {name}", "correct the file, or name it in one scenario"
     try:
-        (pair,) = predicted([name])
+        rows, by = len(load_dataset(name).rows), predictor(name)
     except ScenarioError as error:
-        return Finding(
-            what, False, str(error).splitlines()[0], "correct the file, or name it in one scenario"
-        )
-    assert pair.scenario is not None  # a named data set has one
-    return Finding(what, True, f"{len(pair.dataset.rows)} rows, predicted by {pair.scenario.name}")
+        return Finding(what, False, str(error).splitlines()[0], advice)
+    if by is None:
+        return Finding(what, False, "no scenario names it under 'measured:'", advice)
+    return Finding(what, True, f"{rows} rows, predicted by {by.stem}")

@@ -46,10 +46,10 @@ def test_commits_wait_for_the_context_lock_while_a_worker_takes_the_items(tmp_pa
 @pytest.mark.slow
 def test_nothing_commits_faster_than_one_worker_ends_the_log_buffers(tmp_path: Path) -> None:
     slow = simulate_whole(
-        spec_of(tmp_path, "linux-6.12", SMALL | {"checkpoint.committed": 10_000.0}, ms=2000)
+        spec_of(tmp_path, "linux-6.12", SMALL | {"checkpoint.committed": 10_000.0}, ms=1000)
     )
-    later = sum(slow.batch_operations[10:])  # in a second, when all contexts and log buffers are full
-    assert 50_000 < later < 1.1e9 / 10_000  # an inode a file, at least, is an item
+    later = sum(slow.batch_operations[10:])  # in half a second, when all contexts and log buffers are full
+    assert 25_000 < later < 0.55e9 / 10_000  # an inode a file, at least, is an item
 
 
 @pytest.mark.slow

@@ -131,7 +131,7 @@ def test_the_twin_has_the_textbook_values() -> None:
 def test_the_engine_covers_the_machine_repairman() -> None:
     """1,000 experiments of 5 replications on an ideal ticket lock, exponential hold and think times."""
     exponential: dict[str, Any] = {f"{what}_distribution": "exponential" for what in ("think", "hold")}
-    times: dict[str, Any] = {"warmup_ns": 2e4, "duration_ns": 1e5}
+    times: dict[str, Any] = {"warmup_ns": 2e4, "duration_ns": 5e4}
     spec = lock_cycle("ticket", 6, think_ns=1000.0, hold_ns=250.0, **times, **exponential)
     runs = simulate_all([{**spec, "replication": i} for i in range(RUNS * 5)])
     rates = np.array([r.throughput_per_s for r in runs]).reshape(RUNS, 5)

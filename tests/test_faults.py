@@ -41,7 +41,7 @@ PRICES = {
 LAWS, STALL, TRACE = "laws", "stall", "trace"
 
 
-def load(kind: str, tasks: int) -> Spec:
+def load(kind: str, tasks: int, ms: float) -> Spec:
     """Tasks on four CPUs that meet often."""
     times: dict[str, Any] = {
         "think_distribution": "exponential",
@@ -52,7 +52,9 @@ def load(kind: str, tasks: int) -> Spec:
     readers = 0.8 if kind.startswith("rw") else 0.0
     constants = {**CONSTANTS, "rwsem_reader_batch_max": 2}
     kernel = {"tick_ns": 1e5, "base_slice_ns": 1e5, "constants": constants, "preemption": "full"}
-    return lock_cycle(kind, tasks, 4, duration_ns=2e6, costs=PRICES, kernel=kernel, readers=readers, **times)
+    return lock_cycle(
+        kind, tasks, 4, duration_ns=ms * 1e6, costs=PRICES, kernel=kernel, readers=readers, **times
+    )
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Fault:
     kind: str
     tasks: int
     """Many: there is always a queue. Few: who waits has just come."""
+    ms: float
     caught_by: frozenset[str]
 
 
@@ -73,13 +76,13 @@ FAULTS: list[Fault] = []
 
 
 def fault(
-    owner: type, method: str, kind: str, *caught_by: str, tasks: int = 10
+    owner: type, method: str, kind: str, *caught_by: str, tasks: int = 10, ms: float = 1
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a wrong method into the list."""
 
     def enter(wrong: Callable[..., Any]) -> Callable[..., Any]:
         name = wrong.__name__.replace("_", " ")
-        FAULTS.append(Fault(name, owner, method, wrong, kind, tasks, frozenset(caught_by)))
+        FAULTS.append(Fault(name, owner, method, wrong, kind, tasks, ms, frozenset(caught_by)))
         return wrong
 
     return enter
@@ -136,7 +139,7 @@ def a_hand_off_that_was_asked_for_is_not_made(self: Mutex, task: Task, side: obj
 RELEASE_MUTEX: Callable[..., Any] = Mutex.release
 
 
-@fault(Mutex, "_may_spin", "mutex", TRACE, STALL, tasks=16)
+@fault(Mutex, "_may_spin", "mutex", TRACE, STALL, tasks=16, ms=2)
 def who_spins_does_not_see_that_the_owner_sleeps(self: Mutex, task: Task) -> bool:
     return not task.need_resched
 
@@ -158,7 +161,7 @@ KERNEL_OF: Callable[..., Kernel] = Kernel.of
 # ---- spinlocks, lines, accounts ---------------------------------------------------------------------------
 
 
-@fault(Spinlock, "unlock", "semaphore", LAWS, TRACE)
+@fault(Spinlock, "unlock", "semaphore", LAWS, TRACE, ms=2)
 def an_unlock_forgets_to_enable_preemption(self: Spinlock, task: Task) -> None:
     task.write(self.line)
     self.end_hold()
@@ -222,10 +225,10 @@ def a_wait_is_counted_late(self: ClassStatistics, now: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=[f.name.replace(" ", "-") for f in FAULTS])
 def test_a_fault_is_caught(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert without_faults(fault.kind, fault.tasks) == frozenset()
+    assert without_faults(fault.kind, fault.tasks, fault.ms) == frozenset()
     wrong = classmethod(fault.wrong) if fault.method == "of" else fault.wrong
     monkeypatch.setattr(fault.owner, fault.method, wrong)
-    assert caught(load(fault.kind, fault.tasks)) == fault.caught_by
+    assert caught(load(fault.kind, fault.tasks, fault.ms)) == fault.caught_by
 
 
 def test_a_dozen_faults_and_more_are_tried() -> None:
@@ -233,8 +236,8 @@ def test_a_dozen_faults_and_more_are_tried() -> None:
 
 
 @cache
-def without_faults(kind: str, tasks: int) -> frozenset[str]:
-    return caught(load(kind, tasks))
+def without_faults(kind: str, tasks: int, ms: float) -> frozenset[str]:
+    return caught(load(kind, tasks, ms))
 
 
 def caught(spec: Spec) -> frozenset[str]:

@@ -125,7 +125,7 @@ def virtual_cpus(lock: str, tasks: int, preemption: str = "host") -> Spec:
     kernel = {"preemption": preemption, "tick_ns": 1e6, "base_slice_ns": 1e6}
     costs = near(TRANSFER) | {"context_switch": 1500}
     given: dict[str, Any] = {"think_ns": 200, "hold_ns": 100, **RANDOM}
-    return lock_cycle(lock, tasks, 4, warmup_ns=1e7, duration_ns=1e9, costs=costs, kernel=kernel, **given)
+    return lock_cycle(lock, tasks, 4, warmup_ns=1e7, duration_ns=2e8, costs=costs, kernel=kernel, **given)
 
 
 def per_slice(spec: Spec) -> float:

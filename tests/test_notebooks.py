@@ -70,6 +70,8 @@ FEWER = {
         '"inode-hash",': '"inode-hash", "measure={duration: 2 ms, warmup: 1 ms, replications: 1}",',
         "quick=True, progress=False\n)": 'quick=True, progress=False, variants=["global"]\n)',
     },
+    "06_preempted": {'12 ms").timeline("user", length="10 ms")': '4 ms").timeline("user", length="2 ms")'},
+    "10_groups": {"tasks=[1, 4, 24]": "tasks=[1, 4]"},
     "11_whatif": {'"filesystem.costs.cil_item=9.926 ns"': f'"filesystem.costs.cil_item=9.926 ns", {SHORT}'},
     "12_design": {
         'mine.py:Patient", 2_000': 'mine.py:Patient", 200',

@@ -106,7 +106,7 @@ def test_the_recursion_gives_the_printed_check_values() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lock", EXCLUSIVE)
-@pytest.mark.parametrize("tasks", [1, 8, 16, 24, 48])
+@pytest.mark.parametrize("tasks", [1, 8, 24, 48])
 def test_free_locks_agree_with_mean_value_analysis_at_the_check_values(lock: str, tasks: int) -> None:
     """By at most some 10,000 acquisitions in each of six runs."""
     spec = random_cycle(lock, tasks, Z, S, duration=min(2e6, 1e4 / repairman(tasks, Z, S)))

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from simfs.cli import app
 from simfs.scenario import (
+    Point,
     ScenarioError,
     expand,
     load,
@@ -141,8 +142,12 @@ def shipped(request: pytest.FixtureRequest) -> Scenario:
     return load(request.param)
 
 
-def test_every_shipped_point_has_a_run_spec(shipped: Scenario) -> None:
-    points = expand(shipped)
+@pytest.fixture(scope="module")
+def points(shipped: Scenario) -> tuple[Point, ...]:
+    return expand(shipped)
+
+
+def test_every_shipped_point_has_a_run_spec(points: tuple[Point, ...]) -> None:
     assert len({point.id for point in points}) == len(points)
     for point in points:
         spec = json.dumps(to_run_spec(point, 0), allow_nan=False)
@@ -153,9 +158,10 @@ def test_a_scenario_dumped_is_the_same_scenario(shipped: Scenario) -> None:
     assert Scenario.model_validate(shipped.model_dump(mode="json", exclude_unset=True)) == shipped
 
 
-def test_measured_rows_of_modelled_variants_have_a_point(shipped: Scenario) -> None:
+def test_measured_rows_of_modelled_variants_have_a_point(
+    shipped: Scenario, points: tuple[Point, ...]
+) -> None:
     """Rows of another program, with values that nothing sweeps, are run by `simfs validate` only."""
-    points = expand(shipped)
     variants = {point.variant for point in points}
     for row in placed_rows(shipped.measured):
         if row.variant in variants and row.values.keys() <= shipped.sweep.keys():

@@ -28,11 +28,11 @@ def test_shipped_scenarios_fit_the_schema(path: Path, validator: jsonschema.Draf
     validator.validate(Document.read(path).data)
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("name", ["compile-24", "lock-cycle"])
 def test_the_schema_refuses_unknown_keys_and_bare_numbers(
-    path: Path, validator: jsonschema.Draft202012Validator
+    name: str, validator: jsonschema.Draft202012Validator
 ) -> None:
-    data = Document.read(path).data
+    data = Document.read(paths.SCENARIOS / f"{name}.yaml").data
     assert not validator.is_valid({**data, "titel": "x"})
     assert not validator.is_valid({**data, "measure": {"duration": 3}})
 

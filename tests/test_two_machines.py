@@ -188,11 +188,11 @@ def _few(specs: list[Spec]) -> list[Spec]:
 def _small(spec: Spec) -> Spec:
     """The same with few CPUs, tasks and directories, and few and small files."""
     workload, machine = dict(spec["workload"]), spec["machine"]
-    workload["tasks"] = min(workload["tasks"], 8)
+    workload["tasks"] = min(workload["tasks"], 6)
     params = workload["params"]
     for key, most in {
         "initial_files": 2_000,
-        "files": 8,
+        "files": 3,
         "subdirectories": 4,
         "size": 256 << 10,
         "file_bytes": 256 << 10,

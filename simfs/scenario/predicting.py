@@ -63,7 +63,12 @@ def _of_scenario(name: str, overrides: Sequence[str]) -> Predicted:
 
 
 def _of_dataset(name: str, overrides: Sequence[str]) -> Predicted:
-    """Of a shipped data set the shipped scenario, of one's own a scenario beside it or one folder up."""
+    file = predictor(name)
+    return Predicted(load_dataset(name), load(file, overrides) if file else None)
+
+
+def predictor(name: str) -> Path | None:
+    """The scenario of a shipped data set, a shipped one, or of one's own: beside it or one folder up."""
     if paths.is_name(name):
         users = _users(name, paths.SCENARIOS.glob("*.yaml"))
     else:
@@ -74,7 +79,7 @@ def _of_dataset(name: str, overrides: Sequence[str]) -> Predicted:
         raise ScenarioError(
             [Problem(name, f"several scenarios name this data set: {several}; name one of them")]
         )
-    return Predicted(load_dataset(name), load(users[0], overrides) if users else None)
+    return users[0] if users else None
 
 
 def _users(name: str, files: Iterable[Path]) -> list[Path]:

@@ -59,7 +59,8 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
 
 
 def _all(asked: argparse.Namespace, shared: Path) -> int:
-    warm_up()
+    if asked.inputs > BATCH:  # one worker alone reads what it needs itself
+        warm_up()
     begin, counts, failures = time.monotonic(), Counter[str](), 0
     number, end = asked.begin, asked.begin + asked.inputs
     progress = mmap.mmap(-1, 8)

@@ -175,7 +175,7 @@ def _fs_mark() -> st.SearchStrategy[Section]:
 
 
 def _dbench() -> st.SearchStrategy[Section]:
-    return st.fixed_dictionaries({"params": st.fixed_dictionaries({"files": st.sampled_from([4.0, 68.0])})})
+    return st.fixed_dictionaries({"params": st.fixed_dictionaries({"files": st.sampled_from([4.0, 12.0])})})
 
 
 ON_LOCKS: dict[str, Callable[[], st.SearchStrategy[Section]]] = {
