@@ -180,7 +180,7 @@ def engine_classes() -> set[str]:
         text = path.read_text("utf-8")
         found |= set(re.findall(r'\("([a-z0-9_]+\.[^"]+)", "\w+\.\w+"\)', text))
         found |= set(re.findall(r'(?:class|mutex)\("([a-z0-9_]+\.[^"]+)"', text))
-        found |= set(re.findall(r'WaitQueue::new\(m, "([^"]+)"', text))
+        found |= set(re.findall(r'LogWait::new\(m, "([^"]+)"', text))
         for names in re.findall(r"\[([^\[\]]*)\]\.map\(\|name\| m\.class", text):
             found |= set(re.findall(r'"([^"]+)"', names))
         found |= {f"btrfs.{name} tree" for name in re.findall(r'Root::new\(m, "([^"]+)"', text)}

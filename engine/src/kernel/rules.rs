@@ -176,7 +176,7 @@ rules! {
     /// What gives the names of a directory of tmpfs their offsets (`simple_offset_add`).
     "tmpfs.offsets" => directory_offsets: vfs::DirectoryOffsets = vfs::DirectoryOffsets::MapleTree;
     /// How who lists a directory of tmpfs takes a reference of each name's dentry.
-    "tmpfs.counts_listed" => tmpfs_counts_listed: vfs::CountsListed = vfs::CountsListed::UnderParent;
+    "tmpfs.counts_listed" => tmpfs_counts_listed: vfs::CountsListed = vfs::CountsListed::Alone;
     /// tmpfs counts the changes of a directory (`SB_I_VERSION`).
     "tmpfs.i_version" => tmpfs_i_version: bool = true;
     /// What a commit into the CIL takes `xc_cil_lock` for.
