@@ -83,7 +83,10 @@ def test_what_a_cpu_has_collected_goes_onto_the_list_before_a_file_goes() -> Non
 
 
 def unlink_ns(pages: int, *, exit_drains: bool) -> float:
-    """How long an unlink takes in the laboratory after a process with so many pages has ended. Its turn writes one page more."""
+    """How long an unlink takes in the laboratory after a process with so many pages has ended.
+
+    The file has one page more.
+    """
     changes = [
         *("variants=[]", "filesystem.kind=tmpfs", "sweep.workload.tasks=[1]", *UNMEASURED),
         *("workload.params.time_calls=1", f"workload.params.process_pages={pages}"),
