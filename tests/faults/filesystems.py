@@ -280,6 +280,18 @@ BTRFS = [
         "self.give_back_data(m, replaced.gone).await;",
         "if !FAULT { self.give_back_data(m, replaced.gone).await; }",
     ),
+    Fault(
+        "btrfs: reads without a buffer lock nothing since 6.8",
+        B + "data/direct.rs",
+        "matches!(self.held, DioWrites::Shared | DioWrites::ReadsShared)",
+        "self.held == DioWrites::Shared || !FAULT && self.held == DioWrites::ReadsShared",
+    ),
+    Fault(
+        "btrfs log: who syncs on a disk that rotates waits for nobody",
+        B + "log/mod.rs",
+        "if self.storage.rotational && self.several.get() {",
+        "if self.storage.rotational && self.several.get() && !FAULT {",
+    ),
 ]
 
 OTHERS = [
@@ -462,5 +474,17 @@ OTHERS = [
         E + "filesystems/open_files/file_locks.rs",
         "            LockWakes::All => context.wake_all(m, waiting),\n            LockWakes::One => context.wake_first(m, waiting),",
         "            LockWakes::One if !FAULT => context.wake_first(m, waiting),\n            _ => context.wake_all(m, waiting),",
+    ),
+    Fault(
+        "lru: a process that frees its pages keeps its CPU",
+        E + "lru.rs",
+        "            if self.gives_way {",
+        "            if self.gives_way && !FAULT {",
+    ),
+    Fault(
+        "tmpfs readdir: names are counted without their directory's lock",
+        E + "filesystems/names/parents.rs",
+        "            CountsListed::UnderParent => self",
+        "            _ if FAULT => dentries.change_children(m, &child, || ()).await,\n            CountsListed::UnderParent => self",
     ),
 ]

@@ -272,4 +272,16 @@ MACHINE = [
         "        m.run(Account::System, start.fork).await;",
         "        if !FAULT {\n            m.run(Account::System, start.fork).await;\n        }",
     ),
+    Fault(
+        "sched: the clock of a run queue is read anew at the switch to who preempts",
+        M + "sched/resched.rs",
+        "if std::mem::take(&mut c.skips_clock) {",
+        "if std::mem::take(&mut c.skips_clock) && !FAULT {",
+    ),
+    Fault(
+        "idle: no state asks who waits for a device",
+        M + "cpus/cpu.rs",
+        "take_while(|step| step.pays_from(waiters) <= idle)",
+        "take_while(|step| step.pays_from(if FAULT { 0 } else { waiters }) <= idle)",
+    ),
 ]

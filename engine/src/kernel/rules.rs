@@ -98,7 +98,7 @@ rules! {
     /// Who chooses the idle state of a CPU (`drivers/cpuidle/governors`).
     "idle.governor" => governor: idle::Governor = idle::Governor::Residency;
     /// A CPU on which tasks wait for I/O idles less deeply (`performance_multiplier` of the `menu` governor).
-    "idle.io_waiters" => io_waiters: bool = false;
+    "idle.io_waiters" => io_waiters: bool = true;
     /// How exact the timers of the wheel are (`kernel/time/timer.c`).
     "time.wheel" => wheel: time::Wheel = time::Wheel::Levels;
     /// Where a kernel can be preempted, it is outside of RCU's readers (`CONFIG_PREEMPT_RCU`).
