@@ -63,6 +63,7 @@ TESTS = {
         "file_locks",
         "page_fault_turns",
         "ext4_extents",
+        "btrfs_io",
     ),
 }
 """Tests by part, those that take least time first."""
