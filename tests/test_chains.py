@@ -86,6 +86,33 @@ def test_three_tasks_and_two_locks_wait_as_computed_by_hand(run: Any) -> None:  
     }
 
 
+def reader_behind_a_writer(task: Task) -> Program:
+    """`w` writes for 100 us; `r` wants to read from 10 us on, is given the lock in its sleep and must be woken."""
+    (x,) = task.shared
+    yield task.at("wr"[task.id])
+    if task.id == 0:
+        yield task.lock(x)
+        yield task.run(100 * US, "system")
+        yield task.unlock(x)
+    else:
+        yield task.sleep(10 * US)
+        yield task.lock(x, "read")
+        yield task.unlock(x, "read")
+    yield task.sleep(1000 * US)
+
+
+@pytest.mark.parametrize("run", [_engine.run, reference.run])
+def test_a_reader_that_is_being_woken_does_not_wait_for_readers(run: Any) -> None:  # noqa: ANN401
+    rwsem = lock_cycle("rwsem", 2, duration_ns=200 * US, costs={"context_switch": 5 * US})
+    made = rwsem | {"chains": True, "workload": spec(2)["workload"]}
+    result = RunResult.read(run(json.dumps(made), reader_behind_a_writer, lambda m: [m.new_lock("x", "lock")]))
+    assert result.chains is not None
+    found = {(link.holder, chain.reason): chain.wait_ns for chain in result.chains.waits for link in chain.links}
+    assert set(found) == {("w", "running"), ("r", "granted")}
+    assert found["w", "running"] == pytest.approx(85 * US, rel=0.01)  # from 15 us, when it runs again, to 100
+    assert found["r", "granted"] == pytest.approx(5 * US, rel=0.1)  # the switch to it
+
+
 @settings(max_examples=15)
 @given(lock_scenarios())
 def test_the_chains_of_any_locks_add_up_to_their_waits(drawn: Drawn) -> None:

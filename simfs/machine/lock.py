@@ -105,6 +105,8 @@ class Lock:
         self.readers = 0
         self._readers_since: Time = 0
         """How many hold it shared."""
+        self.given: list[Task] = []
+        """The readers among them that were given it and have not run since."""
         self.pollers: list[Task] = []
         """Who polls its line and looks again when somebody has written to it, in the order of coming."""
         self.left: tuple[Time, Task] | None = None
@@ -220,6 +222,8 @@ class Lock:
         task.waits.pop()
         if not task.waits:
             machine.waiting.remove(task)
+        if task in self.given:
+            self.given.remove(task)
         wait = machine.now - max(since, machine.window_start)
         statistics.end_wait(machine.now, wait, statistics.at(task.site, task.kind), slept=slept, held=held)
         return slept
@@ -286,6 +290,8 @@ class Lock:
         """`task` becomes one of the readers that hold the lock."""
         self._book_readers()
         self.readers += 1
+        if not task.on_cpu:
+            self.given.append(task)
         self.lock_class.statistics.at(task.site, task.kind).acquired += 1
         self.lock_class.statistics.acquired_shared += 1
         if self.holder is not None:

@@ -130,13 +130,15 @@ struct Waited {
     /// The same with the lock's class, if it is known.
     class: u32,
     groups: Vec<Group>,
+    /// Readers that were given it and have not run since.
+    given: Vec<TaskId>,
     /// Who of them holds locks that somebody waits for.
     blocking: Vec<TaskId>,
 }
 
 impl Default for Waited {
     fn default() -> Self {
-        Self { waiting: 0, held: 0, since: 0, stale: false, class: NONE, groups: Vec::new(), blocking: Vec::new() }
+        Self { waiting: 0, held: 0, since: 0, stale: false, class: NONE, groups: Vec::new(), given: Vec::new(), blocking: Vec::new() }
     }
 }
 

@@ -47,10 +47,21 @@ impl State {
         let reason = match l.holder {
             Some(_) if l.held_by_device() => Reason::InDevice,
             Some(holder) => return self.doing(holder),
-            None if l.readers > 0 => Reason::Readers,
+            None if l.readers > 0 => return self.shared(lock),
             None => Reason::Nobody,
         };
         reason as u32
+    }
+
+    /// The chain of a lock that readers have: all of them may have been given it in their sleep.
+    fn shared(&mut self, lock: LockId) -> u32 {
+        let given = &self.chains.locks[lock as usize].given;
+        match given.first() {
+            Some(&first) if given.len() == self.locks[lock as usize].readers as usize => {
+                self.chains.grown(Reason::Granted as u32, Word::Site(self.tasks[first as usize].site))
+            }
+            _ => Reason::Readers as u32,
+        }
     }
 
     /// The chain of what `task` does: it sleeps or spins for another lock, or sleeps for something else, or waits for a CPU, or runs.

@@ -2,7 +2,7 @@
 
 use super::Waited;
 use crate::machine::state::State;
-use crate::machine::task::{Task, Wait};
+use crate::machine::task::{Status, Task, Wait};
 use crate::waist::{LockId, Side, TaskId};
 
 impl State {
@@ -53,6 +53,11 @@ impl State {
         self.turn_to(task, |task| {
             task.waits.pop();
         });
+        let given = &mut self.chains.locks[lock as usize].given;
+        if let Some(at) = given.iter().position(|&reader| reader == task) {
+            given.remove(at);
+            self.chains.mark(lock);
+        }
         if !self.chains.is_waited_for(lock) {
             self.unblock(lock);
         }
@@ -117,6 +122,17 @@ impl State {
     pub(in crate::machine) fn chain_has_holder(&mut self, lock: LockId) {
         if self.chains.is_waited_for(lock) {
             self.block(lock);
+            self.chains.mark(lock);
+        }
+    }
+
+    /// `task` is one of the readers of `lock` from now on.
+    #[inline]
+    pub(in crate::machine) fn chain_has_reader(&mut self, lock: LockId, task: TaskId) {
+        if self.chains.is_waited_for(lock) {
+            if self.tasks[task as usize].status != Status::Running {
+                self.chains.locks[lock as usize].given.push(task);
+            }
             self.chains.mark(lock);
         }
     }

@@ -146,7 +146,7 @@ impl State {
         if l.holder.is_some() {
             self.intrusion(task, lock);
         }
-        self.chain_changes(lock);
+        self.chain_has_reader(lock, task);
         self.note("acquire shared", task, Object::Lock(lock));
     }
 
