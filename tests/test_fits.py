@@ -27,6 +27,13 @@ def test_a_fit_meets_its_row_in_few_evaluations_and_says_so() -> None:
     assert "on row 'ext4, tasks 24'; all else predicted" in fit.sentence
 
 
+def test_the_sentence_of_a_fit_on_many_rows_names_a_few() -> None:
+    fit = fitted()
+    many = fit.model_copy(update={"rows": fit.rows * 24})
+    assert many.sentence.count("ext4, tasks 24") == 3
+    assert "and 21 more; all else predicted" in many.sentence
+
+
 def test_a_fit_simulates_only_the_points_of_its_rows() -> None:
     seen: set[tuple[int, float]] = set()
 

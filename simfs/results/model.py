@@ -117,6 +117,10 @@ class Comparison(Strict):
     )
 
 
+NAMED = 3
+"""Rows of a fit that its sentence names; `simfs calibrate` and the result list all."""
+
+
 class Fit(Strict):
     """Parameters fitted to measured rows, and how well that went."""
 
@@ -131,8 +135,9 @@ class Fit(Strict):
     def sentence(self) -> str:
         """What was fitted on what, in one line for the reader of any output."""
         values = ", ".join(f"{k} = {quantity(v, self.units.get(k, ''))}" for k, v in self.values.items())
-        rows = ", ".join(f"'{r.label}'" for r in self.rows)
-        return f"fitted: {values} on row{'s' if len(self.rows) > 1 else ''} {rows}; all else predicted"
+        named = ", ".join(f"'{r.label}'" for r in self.rows[:NAMED])
+        more = f" and {len(self.rows) - NAMED} more" if len(self.rows) > NAMED else ""
+        return f"fitted: {values} on row{'s' if len(self.rows) > 1 else ''} {named}{more}; all else predicted"
 
 
 class PointResult(Strict):
