@@ -102,6 +102,18 @@ def test_an_unwritten_block_is_split_before_its_write_and_converted_after_it_eac
     assert acquired_each(unwritten, "ext4.j_state_lock") == pytest.approx(2, abs=0.05)
 
 
+@pytest.mark.parametrize(("split", "changes", "handles"), [
+    ("before", 2, 2), ("after", 1, 2), ("after-only", 1, 1),
+])  # fmt: skip
+def test_an_extent_that_is_split_after_the_write_needs_one_handle(
+    tmp_path: Path, split: str, changes: int, handles: int
+) -> None:
+    options = ("workload.block_size=4 KiB", "workload.tasks=1", "workload.size=4 GiB", "workload.unwritten=true")
+    result = run(tmp_path, *options, f"kernel={{profile: linux-6.18, rules: {{ext4.dio_split: {split}}}}}")
+    assert acquired_each(result, "ext4.i_data_sem") == pytest.approx(changes, abs=0.02)
+    assert acquired_each(result, "ext4.j_state_lock") == pytest.approx(handles, abs=0.05)
+
+
 def test_a_block_is_unwritten_once(tmp_path: Path) -> None:
     """64 KiB of one block after the other: all are written in the warm-up."""
     options = ("workload.rw=write", "workload.block_size=4 KiB", "workload.tasks=1", "workload.size=64 KiB")

@@ -39,6 +39,18 @@ choice! {
 }
 
 choice! {
+    /// What of an unwritten extent a direct write goes to is split off, and when.
+    pub enum DioSplit {
+        /// Its blocks, before the write, in a journal handle.
+        Before = "before",
+        /// Its blocks, after the write; yet a handle is started before it.
+        After = "after",
+        /// Its blocks, after the write, in the handle that converts them. There is no other.
+        AfterOnly = "after-only",
+    }
+}
+
+choice! {
     /// How a page that has no block yet is put into the tree of extents in memory (`ext4_da_map_blocks`).
     pub enum DelayedInsert {
         /// With `i_data_sem` shared.

@@ -297,6 +297,8 @@ rules! {
     "ext4.dio_unaligned" => ext4_dio_unaligned: ext4::DioUnaligned = ext4::DioUnaligned::Shared;
     /// What a direct write into blocks that were allocated and not written holds.
     "ext4.dio_unwritten" => dio_unwritten: ext4::DioUnwritten = ext4::DioUnwritten::Shared;
+    /// When a direct write into such blocks splits their extent, and in which journal handles (`ext4_iomap_begin`).
+    "ext4.dio_split" => dio_split: ext4::DioSplit = ext4::DioSplit::Before;
     /// A direct write starts a journal handle although its blocks are there (`ext4_iomap_alloc`).
     "ext4.dio_handles" => dio_handles: bool = false;
     /// Who asks whether the transaction of the inode's last change is over (`jbd2_transaction_committed`).

@@ -138,7 +138,16 @@ struct Waited {
 
 impl Default for Waited {
     fn default() -> Self {
-        Self { waiting: 0, held: 0, since: 0, stale: false, class: NONE, groups: Vec::new(), given: Vec::new(), blocking: Vec::new() }
+        Self {
+            waiting: 0,
+            held: 0,
+            since: 0,
+            stale: false,
+            class: NONE,
+            groups: Vec::new(),
+            given: Vec::new(),
+            blocking: Vec::new(),
+        }
     }
 }
 

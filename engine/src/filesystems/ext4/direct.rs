@@ -13,7 +13,7 @@ use super::journal::credits;
 use super::Ext4;
 use crate::devices::{End, Request};
 use crate::filesystems::{Io, BLOCK};
-use crate::kernel::ext4::{DioUnaligned, DioUnwritten, DioWrites};
+use crate::kernel::ext4::{DioSplit, DioUnaligned, DioUnwritten, DioWrites};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, CpuId, LockId, Side};
 use std::cell::Cell;
@@ -89,7 +89,7 @@ impl Ext4 {
             m.unlock(open.i_rwsem, going.side).await;
         }
         match going.unwritten {
-            true => self.split_extent(m, open, slot, io).await,
+            true => self.map_unwritten(m, open, slot, io).await,
             false => self.map_for_write(m, slot).await,
         }
         let done = io.done.filter(|_| !going.waits);
@@ -191,19 +191,31 @@ impl Ext4 {
         self.set_iomap(m, true).await;
     }
 
-    /// `ext4_iomap_alloc` (before 5.5 `ext4_dio_get_block_unwritten_sync` and `_async`) over an unwritten extent, which is split.
-    async fn split_extent<M: Machine>(&self, m: &M, open: &OpenFile, slot: u32, io: Io) {
+    /// `ext4_iomap_alloc` (before 5.5 `ext4_dio_get_block_unwritten_sync` and `_async`) over an unwritten extent.
+    async fn map_unwritten<M: Machine>(&self, m: &M, open: &OpenFile, slot: u32, io: Io) {
         let c = &self.io.costs;
-        let handle = self.journal.start(m, credits::EXTENT).await;
         open.unwritten.write(io);
-        self.change_extent(m, slot, (c.split, c.split_rest)).await;
-        self.stop(m, handle, slot, self.extent_leaf(slot).as_slice()).await;
+        if self.io.rules.dio_split == DioSplit::AfterOnly {
+            return self.look_up_blocks(m, slot, c.write_map).await;
+        }
+        let handle = self.journal.start(m, credits::EXTENT).await;
+        if self.io.rules.dio_split == DioSplit::Before {
+            self.change_extent(m, slot, (c.split, c.split_rest)).await;
+            return self.stop(m, handle, slot, self.extent_leaf(slot).as_slice()).await;
+        }
+        m.run(Account::System, c.handle).await;
+        self.look_up_blocks(m, slot, c.write_map).await;
+        self.journal.stop(m, handle, &[]).await;
     }
 
     /// `ext4_dio_write_end_io` of what was unwritten.
     async fn convert_written<M: Machine>(&self, m: &M, slot: u32) {
+        let c = &self.io.costs;
         let handle = self.journal.start(m, credits::EXTENT).await;
-        self.convert_unwritten(m, slot, handle, (self.io.costs.convert, self.io.costs.convert_rest)).await;
+        let splits = self.io.rules.dio_split != DioSplit::Before;
+        // Both are done on one way through the tree (`ext4_convert_unwritten_extents_endio`).
+        let split = if splits { c.split.saturating_sub(self.map.find()) } else { 0 };
+        self.convert_unwritten(m, slot, handle, (split + c.convert, c.convert_rest)).await;
     }
 
     /// Where a write that nobody waits for ends: on iomap in a worker of its CPU (`iomap_dio_bio_end_io`, 5.5 and later, here with

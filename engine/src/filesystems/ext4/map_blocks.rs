@@ -64,6 +64,11 @@ impl MapBlocks {
     pub fn reserving(&self) -> Time {
         self.costs.reserve
     }
+
+    /// The way through the tree of extents, of which each change is told with its own.
+    pub fn find(&self) -> Time {
+        self.costs.find
+    }
 }
 
 impl ExtentLocks {
