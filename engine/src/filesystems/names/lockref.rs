@@ -83,7 +83,7 @@ impl Lockref {
     /// An access that has come when it returns.
     async fn ask<M: Machine>(&self, m: &M, access: Access) {
         self.touch(m, access);
-        m.run(Account::System, 0).await;
+        m.pay().await;
     }
 
     /// At the latest the second attempt succeeds, unless somebody is at the spinlock.

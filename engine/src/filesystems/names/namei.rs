@@ -2,6 +2,7 @@
 
 use crate::filesystems::inodes::listed::{self, Entry};
 use crate::filesystems::inodes::times::Timed;
+use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Side, Time};
@@ -96,14 +97,7 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     sb.calls.rename_lock.path_init(m).await;
     m.run(Account::System, before).await;
     sb.line.permission(m).await;
-    sb.calls.count_directory(m, dir).await;
-    sb.start_write(m).await;
-    m.lock(parent, Side::Write).await;
-    sb.calls.rename_lock.d_lookup(m).await;
-    sb.calls.files.not_found(m, dir, name);
-    sb.line.d_alloc(m).await;
-    sb.calls.d_alloc(m, dir).await;
-    sb.line.permission(m).await;
+    new_dentry(sb, m, parent, (dir, name)).await;
     sb.line.new_inode(m).await;
     let made = make.await;
     made.iter().for_each(|made| sb.calls.is_child(m, dir, named(made)));
@@ -113,6 +107,18 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     m.run(Account::System, after).await;
     sb.calls.count_directory(m, dir).await;
     made
+}
+
+/// A new name has a dentry in its directory `parent`, which stays locked (`lookup_open`, `filename_create`).
+async fn new_dentry<M: Machine>(sb: &SuperBlock, m: &M, parent: LockId, (dir, name): (DirId, &[u8])) {
+    sb.calls.count_directory(m, dir).await;
+    sb.start_write(m).await;
+    m.lock(parent, Side::Write).await;
+    sb.calls.rename_lock.d_lookup(m).await;
+    sb.calls.files.not_found(m, dir, name);
+    sb.line.d_alloc(m).await;
+    sb.calls.d_alloc(m, dir).await;
+    sb.line.permission(m).await;
 }
 
 /// `do_linkat` and `vfs_link`: another name of a file. Nobody uses its dentry, which `done_path_create` gives back.
@@ -131,14 +137,7 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
     m.run(Account::System, before).await;
     sb.calls.rename_lock.path_init(m).await;
     sb.calls.files.found(m, file.inode);
-    sb.calls.count_directory(m, dir).await;
-    sb.start_write(m).await;
-    m.lock(parent, Side::Write).await;
-    sb.calls.rename_lock.d_lookup(m).await;
-    sb.calls.files.not_found(m, dir, name);
-    sb.line.d_alloc(m).await;
-    sb.calls.d_alloc(m, dir).await;
-    sb.line.permission(m).await;
+    new_dentry(sb, m, parent, (dir, name)).await;
     let rest = fs.look_up_free(m, dir, name, under).await;
     m.lock(inode, Side::Write).await;
     let linked = fs.link(m, dir, name, file, rest).await;

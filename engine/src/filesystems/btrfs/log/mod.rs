@@ -2,8 +2,8 @@
 //! `btrfs_end_log_trans` and `btrfs_sync_log` of `fs/btrfs/tree-log.c`, Linux 5.9 to 6.18).
 //!
 //! Log transactions follow each other: one is filled while the one before it is on its way to the disk. Who wants to sync waits for
-//! his predecessor, then until nobody is writing into the log, and so takes all with him who came meanwhile. On a mount without
-//! `ssd` he would let a tick go by first; that is left out, as are logs of several subvolumes.
+//! his predecessor, then until nobody is writing into the log, and so takes all with him who came meanwhile. Logs of several
+//! subvolumes are left out.
 
 mod conflicts;
 mod directory;
@@ -161,14 +161,23 @@ impl LogTree {
             self.exists.set(true);
             self.starter.set(None);
         }
-        let starter = self.starter.get().unwrap_or_else(|| m.task());
-        self.several.set(self.starter.replace(Some(starter)).is_some() && (self.several.get() || starter != m.task()));
+        self.note_writer(m.task());
         m.touch(self.counters, Access::Atomic);
         self.batch.set(self.batch.get() + 1);
         self.writers.set(self.writers.get() + 1);
         let mine = self.filling.get();
         m.unlock(self.mutex, Side::Write).await;
         Some(mine)
+    }
+
+    fn note_writer(&self, task: TaskId) {
+        match self.starter.get() {
+            Some(starter) => self.several.set(self.several.get() || starter != task),
+            None => {
+                self.starter.set(Some(task));
+                self.several.set(false);
+            }
+        }
     }
 
     /// `join_running_log_trans`: keeps the log from being synced, if there is one.
