@@ -160,7 +160,7 @@ FORMS = (
         _sync,
         notes=(
             *_TICKS,
-            "A series' name has what a request of the device takes; `flush` is 50 us, and so is a flush of its cache.",
+            "A series' name has what a request of the device takes; there is no write cache.",
         ),
         device="null_blk",
     ),

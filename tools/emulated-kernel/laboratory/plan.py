@@ -150,12 +150,8 @@ METADATA = (
 """Operations on names, in directories of their own or in one."""
 
 
-SYNC_DEVICES = {
-    "20us": "null_blk 20000",
-    "100us": "null_blk 100000",
-    "flush": "null_blk 50000 cache_size=2048",
-}
-"""Devices of a known time for each request: two without a write cache, one that takes flushes besides."""
+SYNC_DEVICES = {"20us": "null_blk 20000"}
+"""A device without a write cache on which each request takes a known time."""
 SYNC_KINDS = ("append_fsync", "create_fsync", "overwrite_fsync")
 SYNC_TASKS = (1, 4, 24)
 SYNC_EVENTS = (
