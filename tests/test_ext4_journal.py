@@ -151,7 +151,7 @@ workload: {kind: fs_mark, tasks: 16, directories: per-task, size: null, sync: 1}
 measure: {warmup: 0 ms, duration: 5 ms, replications: 1, confidence: 95 %, seed: 1}
 """)
     (point,) = expand(load(path))
-    since: dict[str, int] = {}
+    since: dict[int | None, int] = {}
     longest = 0
     for time, cpu, _, what, _ in _engine.trace(json.dumps(to_run_spec(point, 0)))[1]:
         if what == "submit":
