@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from machines import assert_same
 
 from engine import Spec, per_second, read_whole_answer, written_spec
+from simfs import _engine
+from simfs.scenario import expand, load, to_run_spec
 
 SCENARIO = """\
 simfs: 1
@@ -130,3 +132,31 @@ def test_both_machines_commit_and_checkpoint_alike(
         f"device={device}",
     )
     assert assert_same(asked | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 20
+
+
+def test_a_commit_has_the_inodes_of_directories_that_were_made_side_by_side_in_one_block(
+    tmp_path: Path,
+) -> None:
+    """Sixteen tasks sync a new file each: a leaf for each directory, and not a block for the inode of each besides."""
+    path = tmp_path / "synced.yaml"
+    path.write_text("""
+simfs: 1
+name: synced
+title: tasks sync files in directories of their own
+machine: emulated
+kernel: linux-6.12
+device: {profile: nvme, write: {time: 10 us, cv: 0, per_kib: 10 us}}
+filesystem: {kind: ext4, below: work}
+workload: {kind: fs_mark, tasks: 16, directories: per-task, size: null, sync: 1}
+measure: {warmup: 0 ms, duration: 5 ms, replications: 1, confidence: 95 %, seed: 1}
+""")
+    (point,) = expand(load(path))
+    since: dict[int | None, int] = {}
+    longest = 0
+    for time, cpu, _, what, _ in _engine.trace(json.dumps(to_run_spec(point, 0)))[1]:
+        if what == "submit":
+            since[cpu] = time
+        elif what == "device done" and cpu in since:
+            longest = max(longest, time - since.pop(cpu))
+    blocks = longest / 10**6 / 40
+    assert 16 < blocks < 2.5 * 16

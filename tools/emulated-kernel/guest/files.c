@@ -110,6 +110,33 @@ static void append_fsync(const char *dir, int task, long n)
         die("append");
 }
 
+/* As fs_mark with -S1, one sync a file. */
+static void create_write_fsync(const char *dir, int task, long n)
+{
+    char name[160];
+    int fd;
+    snprintf(name, sizeof name, "%s/f%d.%ld", dir, task, n);
+    fd = create(name);
+    if (write(fd, page, sizeof page) != sizeof page || fsync(fd))
+        die(name);
+    close(fd);
+}
+
+static void overwrite_prepare(const char *dir, int task)
+{
+    append_prepare(dir, task);
+    for (int i = 0; i < 16; i++)
+        if (write(kept, page, sizeof page) != sizeof page)
+            die("prepare");
+}
+
+static void overwrite_fsync(const char *dir, int task, long n)
+{
+    (void)dir, (void)task;
+    if (pwrite(kept, page, sizeof page, 4096L * (n % 16)) != sizeof page || fsync(kept))
+        die("overwrite");
+}
+
 /* As 4 KiB in operations.c: how long each further page takes. */
 #define LARGE 65536
 static char pages[LARGE] __attribute__((aligned(4096)));
@@ -311,6 +338,8 @@ const struct kind file_kinds[] = {
     {"shorten", shorten_prepare, shorten},
     {"fchown", append_prepare, change_owner},
     {"append_fsync", append_prepare, append_fsync},
+    {"create_fsync", 0, create_write_fsync},
+    {"overwrite_fsync", overwrite_prepare, overwrite_fsync},
     {"shared_open", shared_prepare, shared_open},
     {"shared_lock", shared_prepare, shared_lock},
     {"shared_write", shared_prepare, shared_write},

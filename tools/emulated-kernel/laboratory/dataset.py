@@ -31,6 +31,7 @@ class Form:
     """What a RESULT line calls it, and the key of a scenario."""
     notes: tuple[str, ...] = ()
     cpus: int = 24
+    device: str = "loop on tmpfs"
     rates_only: bool = False
     """Windows are too short to count idle ticks and switches."""
 
@@ -89,6 +90,13 @@ def _dbench(guest: str, result: Result) -> Place | None:
     return result.words["filesystem"] + guest.removeprefix("dbench"), {}
 
 
+def _sync(guest: str, result: Result) -> Place | None:
+    if guest.endswith(TRACED):
+        return None
+    device, filesystem = guest.split("-")[1:3]
+    return f"{filesystem}-{result.words['kind'].replace('_', '-')}-{device}", {}
+
+
 CPUS = 24
 _TICKS = (
     "Idle time of a window of 100 ms is counted in ticks of 10 ms of all 24 CPUs: steps of 0.4 points.",
@@ -143,6 +151,18 @@ FORMS = (
             "The loops are those of tools/file-operations, of which guest-operations is the same on a real guest.",
         ),
         rates_only=True,
+    ),
+    Form(
+        "emulated-sync",
+        f"Appends, new files and overwrites with an fsync each on a device of a known time, {_MORE}",
+        "operations",
+        "sync-",
+        _sync,
+        notes=(
+            *_TICKS,
+            "A series' name has what a request of the device takes; there is no write cache.",
+        ),
+        device="null_blk",
     ),
     Form(
         "emulated-compile",
@@ -249,7 +269,7 @@ def document(form: Form, consoles: list[Console], date: str, seeds: str) -> str:
         f"  where: own measurement in emulation, {EMULATOR}",
         f"  read_from: consoles of python tools/emulated-kernel/emulate.py {load} --seed {seeds}",
         f"machine: {form.cpus} emulated CPUs, one instruction a nanosecond, free caches and line transfers; "
-        "loop on tmpfs",
+        f"{form.device}",
         f'kernel: "Debian {packages}; HZ=250, preempt=voluntary"',
         f"x: {form.x[1]}",
         "series:",

@@ -60,11 +60,12 @@ def build_initramfs(kernel: Path, busybox: Path, load: Path, plan: str, dbench: 
     filesystems = [
         name for name in FILESYSTEMS if re.search(rf"^(files|steps|dbench) {name} ", plan, re.MULTILINE)
     ]
+    devices = ("null_blk",) if re.search("^null_blk ", plan, re.MULTILINE) else ()
     archive.add_device("dev/console", 5, 1)
     archive.add("init", (GUEST / "init").read_bytes())
     archive.add("load", load.read_bytes())
     archive.add("bin/busybox", busybox.read_bytes())
-    for number, (name, data) in enumerate(modules(kernel, (*MODULES, *filesystems)).items()):
+    for number, (name, data) in enumerate(modules(kernel, (*MODULES, *devices, *filesystems)).items()):
         archive.add(f"modules/{number:02}-{name}.ko", data)
     for name in filesystems:
         _add_program(archive, f"mkfs.{name}")

@@ -150,6 +150,27 @@ METADATA = (
 """Operations on names, in directories of their own or in one."""
 
 
+SYNC_DEVICES = {"20us": "null_blk 20000"}
+"""A device without a write cache on which each request takes a known time."""
+SYNC_KINDS = ("append_fsync", "create_fsync", "overwrite_fsync")
+SYNC_TASKS = (1, 4, 24)
+SYNC_EVENTS = (
+    "sched/sched_switch", "sched/sched_waking", "block/block_rq_issue", "block/block_rq_complete",
+    "syscalls/sys_enter_fsync", "syscalls/sys_exit_fsync", "workqueue/workqueue_execute_start",
+)  # fmt: skip
+"""What an fsync waits for, and who ends the wait."""
+
+
+def _sync() -> Iterable[Guest]:
+    for device, row in SYNC_DEVICES.items():
+        for fs in ("xfs", "ext4", "btrfs"):
+            rows = (files(fs, kind, n, True, SHORT) for kind in SYNC_KINDS for n in SYNC_TASKS)
+            yield Guest(f"sync-{device}-{fs}", (row, *rows))
+    for fs in ("xfs", "ext4", "btrfs"):
+        rows = (files(fs, kind, n, True, "40 20 1") for kind in SYNC_KINDS for n in (1, 4, 24))
+        yield Guest(f"sync-20us-{fs}{TRACED}", (SYNC_DEVICES["20us"], *rows), trace=SYNC_EVENTS)
+
+
 def _scheduler() -> Iterable[Guest]:
     rows = (
         "alone chain 24 1 20 0.04",
@@ -388,6 +409,7 @@ LOADS: dict[str, tuple[Guest, ...]] = {
     "files": (_files((1, 4)), _files((24,)), _files((2, 8)), _files((16,))),
     "files-6.1": (_files((1, 4), "6.1"), _files((24,), "6.1")),
     "metadata": tuple(_metadata()),
+    "sync": tuple(_sync()),
     "operations": tuple(_operations(fs, n) for n in (1, 2) for fs in STEP_ROWS),
     "other": tuple(_other()),
     "dbench": (_dbench(journal=True), _dbench(journal=False)),

@@ -1,6 +1,6 @@
 //! What changes or lists an inode: `ext4_setattr` without a size, `ext4_fiemap`, and the part of buffered writes in the journal.
 
-use super::journal::{credits, Block};
+use super::journal::credits;
 use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
@@ -52,7 +52,7 @@ impl Ext4 {
         let handle = self.journal.start(m, credits::INODE).await;
         m.run(Account::System, time.saturating_sub(self.unjournaled.less.inode)).await;
         self.dirtied_directory(dir);
-        self.end(m, handle, &[Block::Directory(dir)]).await;
+        self.end(m, handle, &[self.inode_block(dir)]).await;
     }
 
     /// What a buffered write does in the journal besides new times: a handle for each page (`ext4_da_write_begin`), or one to have the

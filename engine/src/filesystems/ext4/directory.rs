@@ -1,7 +1,7 @@
 //! Directories: how many names they have, in which leaf a name is, and where their files go.
 
 use super::dirhash::half_md4;
-use super::ialloc::Home;
+use super::ialloc::{Home, INODES_PER_BLOCK};
 use super::journal::Block;
 use super::linear::{record_bytes, Entries};
 use super::mballoc::Extent;
@@ -182,7 +182,13 @@ impl Ext4 {
     /// A directory's inode, and the leaf in which a name is.
     pub(super) fn name_blocks(&self, dir: DirId, name: &[u8]) -> [Block; 2] {
         let leaf = self.leaf_of(&self.directories.borrow().all[dir as usize], name);
-        [Block::Directory(dir), Block::Leaf(dir, leaf)]
+        [self.inode_block(dir), Block::Leaf(dir, leaf)]
+    }
+
+    /// The block of the inode table that has a directory's inode, with those of up to 15 others that were made beside it.
+    pub(super) fn inode_block(&self, dir: DirId) -> Block {
+        let made = self.directories.borrow().of(dir).made;
+        Block::Directory(made.map_or(0, |made| made.inode / INODES_PER_BLOCK))
     }
 
     /// Each leaf has a range of hashes (`dx_probe`).

@@ -115,6 +115,17 @@ impl XfsDirectory {
         Item::Inode { line: self.line, cluster: self.cluster }
     }
 
+    /// The same buffers with what is logged of them.
+    pub fn logged(&self, form: DirForm, touches: &Touches) -> arrayvec::ArrayVec<Buffer, 4> {
+        let (data, index) = match form {
+            DirForm::Block => (touches.data | touches.index, 0),
+            DirForm::Leaf => (touches.data, touches.index),
+            DirForm::Short | DirForm::Node => (touches.data, 0),
+        };
+        let (data, leafn) = (self.data.logging(data), self.leafn.logging(index));
+        Self { data, leafn, ..*self }.buffers(form)
+    }
+
     /// The buffers that adding or removing a name locks, in the kernel's order, by the directory's form.
     pub fn buffers(&self, form: DirForm) -> arrayvec::ArrayVec<Buffer, 4> {
         match form {

@@ -20,7 +20,7 @@ pub(in crate::filesystems::ext4) enum Block {
     Descriptors(u32),
     /// Part of the inode table.
     Inodes(u32),
-    /// The part of the inode table that has a directory.
+    /// A block of the inode table that has directories.
     Directory(u32),
     /// A leaf of a directory.
     Leaf(u32, u32),

@@ -7,6 +7,7 @@
 mod write;
 
 use super::buffer::{Buffer, Item, Place};
+use crate::filesystems::xfs::structures::touch::Chunks;
 use crate::waist::{LineId, LockId};
 use std::collections::VecDeque;
 
@@ -45,6 +46,8 @@ struct LogItem {
     /// The context that it was last logged in, and its bytes there.
     sequence: u32,
     bytes: u16,
+    /// A buffer's chunks that were logged since it was written.
+    chunks: Chunks,
     /// Contexts that have it and are not yet on disk.
     pins: u8,
     /// Where the checkpoint begins that has it, if it is in the list.
@@ -117,6 +120,7 @@ impl LogItem {
             subject,
             sequence: 0,
             bytes: 0,
+            chunks: 0,
             pins: 0,
             lsn: 0,
             flushed: 0,
@@ -193,19 +197,25 @@ impl Ail {
     }
 
     /// Adds an item to a context, once however often it is logged there: its number if it was not there, and its further bytes.
+    /// Of a buffer each context has all that was logged since it was written (`blf_data_map`, `xfs_buf_item_format`), whatever contexts
+    /// before have.
     pub fn log(&mut self, item: Item, sequence: u32) -> (Option<ItemId>, u64) {
         let id = self.of(item);
+        let told = if let Item::Buffer(buffer) = item { buffer.chunks } else { 0 };
         let it = self.at_mut(id);
-        it.joined = false;
-        let (first, most) = if matches!(it.subject, Subject::Inode { .. }) { (INODE, INODE) } else { (BUFFER, BLOCK) };
-        if it.sequence == sequence {
-            let more = CHUNK.min(most - it.bytes);
-            it.bytes += more;
-            return (None, u64::from(more));
-        }
-        (it.sequence, it.bytes) = (sequence, first);
-        it.pins += 1;
-        (Some(id), u64::from(first))
+        (it.joined, it.chunks) = (false, it.chunks | told);
+        let further = it.chunks.count_ones().saturating_sub(1) as u16;
+        let (first, most) = match it.subject {
+            Subject::Inode { .. } => (INODE, INODE),
+            _ => (BUFFER + CHUNK * further, BLOCK),
+        };
+        let again = it.sequence == sequence;
+        let before = if again { it.bytes } else { 0 };
+        let more =
+            if again && told == 0 { CHUNK.min(most.saturating_sub(before)) } else { first.saturating_sub(before) };
+        (it.sequence, it.bytes) = (sequence, before + more);
+        it.pins += u8::from(!again);
+        ((!again).then_some(id), more.into())
     }
 
     /// A buffer's lines stand for another block from now on, which was not logged before.

@@ -1,6 +1,7 @@
 //! XFS buffers as transactions see them: a lock that is held from `xfs_trans_get_buf` to commit, and the lines that a
 //! transaction writes.
 
+use crate::filesystems::xfs::structures::touch::Chunks;
 use crate::waist::Machine;
 use crate::waist::{Access, CachedId, ClassId, LineId, LockId, Side};
 
@@ -23,6 +24,8 @@ pub struct Buffer {
     pub(crate) place: Place,
     memory: CachedId,
     bytes: u32,
+    /// Chunks of its block that the transaction logs; none where they are not told.
+    pub(super) chunks: Chunks,
 }
 
 /// Something that transactions log, told by its lines.
@@ -39,7 +42,19 @@ impl Buffer {
     /// A buffer of which a transaction writes `lines` cache lines.
     pub fn new<M: Machine>(m: &M, class: ClassId, lines: u32, place: Place) -> Self {
         let (lock, span) = (m.new_lock(class), m.new_line(lines));
-        Self { lock, lines: span, place, memory: m.new_block(span..span + 1, None), bytes: lines * LINE_BYTES }
+        Self {
+            lock,
+            lines: span,
+            place,
+            memory: m.new_block(span..span + 1, None),
+            bytes: lines * LINE_BYTES,
+            chunks: 0,
+        }
+    }
+
+    /// Of which a transaction logs these chunks.
+    pub fn logging(self, chunks: Chunks) -> Self {
+        Self { chunks, ..self }
     }
 
     /// As transactions log it.

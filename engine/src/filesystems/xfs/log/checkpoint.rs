@@ -22,7 +22,7 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::kernel::xfs::{Cil, CilPush, LogFlushes};
 use crate::waist::Machine;
-use crate::waist::{LockId, Side, TaskId};
+use crate::waist::{LockId, Side, TaskId, Time};
 use pushes::Pushes;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -35,8 +35,12 @@ crate::cost_table!(CheckpointCosts {
     write: ["checkpoint.write"],
     committed: ["checkpoint.committed"],
     end: ["checkpoint.end"],
+    chunk: ["checkpoint.chunk"],
 });
 
+/// An item with one chunk has no more than this, an inode; a chunk.
+const MOST_OF_ONE: u64 = 256;
+const CHUNK: u64 = 128;
 /// Bytes of a commit record.
 const COMMIT_RECORD: u64 = 128;
 
@@ -236,6 +240,12 @@ impl Checkpoints {
         if let Some(worker) = worker {
             m.wake(worker);
         }
+    }
+
+    /// How long it takes to copy a context into log buffers: each item, and each chunk that is more than one of an item.
+    fn writing(&self, context: &Context) -> Time {
+        let items = context.items.len() as Time;
+        self.costs.write * items + self.costs.chunk * (context.bytes.saturating_sub(items * MOST_OF_ONE) / CHUNK)
     }
 
     /// The context is full; what is logged from now on is in the next. Its commit record takes space too.

@@ -40,7 +40,7 @@ impl Xfs {
         let added = self.layout.borrow_mut().add_name(d.id, name, inode.ino)?;
         let (grows, space) = (added.new_blocks > 0, &self.costs.space);
         let renamed = Renamed {
-            buffers: d.buffers(added.after).into_iter().collect(),
+            buffers: d.logged(added.after, &added.touches).into_iter().collect(),
             time: scan
                 + self.costs.add_name_time(added.after)
                 + self.costs.commit_names_time(added.after)

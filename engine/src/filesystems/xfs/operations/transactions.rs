@@ -150,7 +150,7 @@ impl Xfs {
         let touch = self.layout.borrow_mut().add_name(d.id, name, inode.ino)?;
         let (form, new_blocks) = (touch.after, touch.new_blocks);
         let mut d = *d;
-        let buffers = d.buffers(form);
+        let buffers = d.logged(form, &touch.touches);
         lock_all(m, &buffers).await;
         self.get_buffers(m, &touch.touches).await;
         work += self.costs.add_name_time(form);
@@ -167,7 +167,7 @@ impl Xfs {
         if new_blocks > 0 {
             self.renew_data_block(&mut d, &touch.touches);
         }
-        self.commit_create(m, &d, inode, group, (form, allocates)).await;
+        self.commit_create(m, &d, inode, group, (form, allocates), &touch.touches).await;
         group.unlock_inode_trees(m).await;
         unlock_all(m, &buffers).await;
         if allocates {
@@ -184,9 +184,10 @@ impl Xfs {
         inode: Inode,
         group: AllocationGroup,
         (form, allocates): (DirForm, bool),
+        touches: &Touches,
     ) {
         let items = [d.item(), inode.item(), group.agi.item(), group.finobt.item(), group.inobt.item()];
-        let mut logged = Logged::items(items).buffers(&d.buffers(form));
+        let mut logged = Logged::items(items).buffers(&d.logged(form, touches));
         if allocates {
             logged = logged.buffers(&[group.agf]).further(2);
         }
@@ -242,9 +243,10 @@ impl Xfs {
         let removed = self.layout.borrow_mut().remove_name(d.id, name).map(|(_, touch)| touch);
         let (form, frees_blocks) =
             removed.map_or((DirForm::Short, false), |touch| (touch.before, touch.freed_blocks > 0));
-        let buffers = d.buffers(form);
+        let touches = removed.map_or_else(Touches::default, |touch| touch.touches);
+        let buffers = d.logged(form, &touches);
         lock_all(m, &buffers).await;
-        self.get_buffers(m, &removed.map_or_else(Touches::default, |touch| touch.touches)).await;
+        self.get_buffers(m, &touches).await;
         m.run(Account::System, scan + self.costs.remove_name_time(form) + self.costs.unlink.finish).await;
         (form, buffers, frees_blocks)
     }
@@ -362,7 +364,7 @@ impl Xfs {
         let (before, shrinks) = removed.map_or((DirForm::Short, false), |touch| (touch.before, touch.freed_blocks > 0));
         let touches = [added.touches, removed.map_or_else(Touches::default, |touch| touch.touches)];
         let same = old.id == new.id;
-        let mut buffers: arrayvec::ArrayVec<_, 8> = new.buffers(added.after).into_iter().collect();
+        let mut buffers: arrayvec::ArrayVec<_, 8> = new.logged(added.after, &added.touches).into_iter().collect();
         if !same {
             buffers.extend(old.buffers(before));
         }

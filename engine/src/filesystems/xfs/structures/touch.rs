@@ -69,6 +69,19 @@ const ENTRIES_PER_LINE: u32 = 4;
 pub struct Touches {
     packed: [u64; CAPACITY],
     len: u8,
+    /// What is logged of the directory's data block.
+    pub data: Chunks,
+    /// What is logged of its hash index, which in block form is in the same block.
+    pub index: Chunks,
+}
+
+/// Chunks of a block of 4 KiB that a transaction logs (`xfs_buf_item_log`), a bit for each 128 bytes (`XFS_BLF_CHUNK`).
+pub type Chunks = u32;
+
+/// The chunks of these bytes of a block.
+pub fn chunks(bytes: std::ops::Range<usize>) -> Chunks {
+    const CHUNK: usize = 128;
+    (bytes.start / CHUNK..bytes.end.div_ceil(CHUNK).min(Chunks::BITS as usize)).fold(0, |map, chunk| map | 1 << chunk)
 }
 
 impl Touches {

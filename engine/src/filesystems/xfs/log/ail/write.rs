@@ -62,6 +62,7 @@ impl Ail {
         let it = self.at(id);
         if it.lsn > 0 && it.lsn == it.flushed {
             self.delete(id);
+            self.at_mut(id).chunks = 0; // xfs_buf_item_relse
         }
     }
 }

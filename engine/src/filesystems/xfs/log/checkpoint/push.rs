@@ -57,7 +57,7 @@ impl Xfs {
         if cil.flushes == LogFlushes::Before {
             iclogs.flush_device(m).await; // xfs_flush_bdev_async, whose end is waited for before the first buffer
         }
-        let (work, mut left, mut first) = (cil.costs.write * context.items.len() as Time, context.bytes, None);
+        let (work, mut left, mut first) = (cil.writing(&context), context.bytes, None);
         while left > 0 {
             let (number, part) = iclogs.get_space(m, left).await;
             if first.replace(first.unwrap_or(number)).is_none() && cil.flushes == LogFlushes::Ends {

@@ -1,5 +1,7 @@
 //! A directory data block (`xfs_dir2_data.c`), byte for byte: entries, unused space and the three largest free runs.
 
+use crate::filesystems::xfs::structures::touch::{chunks, Chunks};
+
 /// Bytes in a directory block.
 pub const DIR_BLOCK: usize = 4096;
 /// Bytes of the header of a data block; the first entry follows.
@@ -96,15 +98,19 @@ impl DataBlock {
         })
     }
 
-    /// Puts an entry at the start of the free run at `offset`.
-    pub fn add(&mut self, offset: usize, name: &[u8], ino: u64) {
+    /// Puts an entry at the start of the free run at `offset`. Logged are the entry, what is left of the run, its tag, and the table of the
+    /// largest runs (`xfs_dir2_data_use_free`).
+    pub fn add(&mut self, offset: usize, name: &[u8], ino: u64) -> Chunks {
         let size = entry_size(name.len());
         let run = self.free_at(offset).expect("a free run");
+        let end = run.end();
+        let logged = chunks(0..DATA_HEADER) | chunks(offset..end.min(offset + size + 4)) | chunks(end - 2..end);
         let rescan = self.use_free(run, offset, size);
         self.write_entry(offset, name, ino);
         if rescan {
             self.scan_free(); // only now: the old free run's tag is still there until the entry is written
         }
+        logged
     }
 
     /// Puts an entry where it belongs in a block that is being built; `finish_building` follows.
@@ -123,10 +129,11 @@ impl DataBlock {
         self.scan_free();
     }
 
-    /// Removes the entry at `offset`.
-    pub fn remove(&mut self, offset: usize) {
+    /// Removes the entry at `offset`. Logged are its beginning, its tag, and the table of the largest runs (`xfs_dir2_data_make_free`).
+    pub fn remove(&mut self, offset: usize) -> Chunks {
         let len = entry_size(self.entry(offset).0.len());
         self.make_free(offset, len);
+        chunks(0..DATA_HEADER) | chunks(offset..offset + 4) | chunks(offset + len - 2..offset + len)
     }
 
     /// Moves the end up, into bytes that become free, or down, out of the free run before it.

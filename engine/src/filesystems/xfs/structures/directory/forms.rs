@@ -9,7 +9,8 @@ use super::storage::{Storage, FREE_OFFSET, HASH_ENTRY, LEAF_HEADER, LEAF_OFFSET,
 use super::{Body, Directory};
 use crate::filesystems::xfs::structures::bmap::Change;
 use crate::filesystems::xfs::structures::groups::NoSpace;
-use crate::filesystems::xfs::structures::touch::{BlockKind, Touches};
+use crate::filesystems::xfs::structures::touch::{chunks, BlockKind, Chunks, Touches};
+use std::ops::Range;
 
 /// Count and stale count behind the hash entries of a block-form directory.
 const BLOCK_TAIL: usize = 8;
@@ -38,6 +39,8 @@ impl Directory {
             at = offset + entry_size(name.len());
         }
         block.finish_building(at);
+        change.touches.data |= chunks(0..at + 4);
+        change.touches.index |= chunks(end..DIR_BLOCK);
         self.storage.data[db] = Some(block);
         self.body = Body::Block(index);
         Ok(())
@@ -70,6 +73,7 @@ impl Directory {
         let block = self.storage.data[0].as_mut().expect("a block-form directory has one block");
         block.move_end(DIR_BLOCK);
         let bests = vec![block.longest()];
+        change.touches.index |= leaf_chunks(0..index.len());
         self.body = Body::Leaf { fsblock, index: std::mem::take(index), bests };
         Ok(())
     }
@@ -107,7 +111,7 @@ impl Directory {
         };
         let offset = self.storage.add_entry(db, name, ino, change.touches);
         bests[db] = self.storage.block(db).longest();
-        index.insert(at, HashEntry::new(hash, db, offset));
+        change.touches.index |= leaf_chunks(index.insert(at, HashEntry::new(hash, db, offset)));
         Ok(true)
     }
 
@@ -120,8 +124,9 @@ impl Directory {
         }
         let (at, (db, offset), ino) = find_in(index, &self.storage, name, hash)?;
         index.kill(at);
+        change.touches.index |= leaf_chunks(at..at + 1);
         let block = self.storage.block(db);
-        block.remove(offset);
+        change.touches.data |= block.remove(offset);
         bests[db] = block.longest();
         if block.is_empty() {
             self.storage.shrink_data(db, change);
@@ -231,9 +236,23 @@ pub(super) fn block_add(
         BlockSpace::Free(_) => {}
     }
     let (BlockSpace::Free(offset) | BlockSpace::Compact(offset)) = need;
-    block.add(offset, name, ino);
-    index.insert(at, HashEntry::new(hash, 0, offset));
+    touches.data |= block.add(offset, name, ino);
+    let stale = index.stale() > 0;
+    let moved = index.insert(at, HashEntry::new(hash, 0, offset));
+    touches.index |= block_chunks(index, if stale { moved } else { 0..at + 1 });
     true
+}
+
+/// What is logged of the block of a hash index: its header, these entries, and the longest runs at its end.
+fn leaf_chunks(entries: Range<usize>) -> Chunks {
+    let place = |entry| LEAF_HEADER + HASH_ENTRY * entry;
+    chunks(0..LEAF_HEADER) | chunks(place(entries.start)..place(entries.end)) | chunks(DIR_BLOCK - LEAF_TAIL..DIR_BLOCK)
+}
+
+/// What is logged of the index of a block-form directory, which grows downwards: these entries, and their numbers at the end.
+pub(super) fn block_chunks(index: &HashEntries, entries: Range<usize>) -> Chunks {
+    let place = |entry| DIR_BLOCK - BLOCK_TAIL - HASH_ENTRY * (index.len() - entry);
+    chunks(place(entries.start)..place(entries.end)) | chunks(DIR_BLOCK - BLOCK_TAIL..DIR_BLOCK)
 }
 
 enum BlockSpace {

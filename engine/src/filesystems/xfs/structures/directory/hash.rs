@@ -1,5 +1,7 @@
 //! The hash index of a directory: the name hash and a sorted block of entries, some of them stale.
 
+use std::ops::Range;
+
 /// The hash of a name (`xfs_da_hashname`).
 pub fn name_hash(name: &[u8]) -> u32 {
     let fold = |hash: u32, part: &[u8]| {
@@ -87,11 +89,12 @@ impl HashEntries {
             .filter_map(move |(i, entry)| entry.place().map(|(block, offset)| (index + i, block, offset)))
     }
 
-    /// Inserts at `index`; the nearest stale entry makes room if there is one (`xfs_dir3_leaf_find_entry`).
-    pub fn insert(&mut self, index: usize, entry: HashEntry) {
+    /// Inserts at `index`; the nearest stale entry makes room if there is one (`xfs_dir3_leaf_find_entry`). Returns the entries that have
+    /// moved or changed, which are logged.
+    pub fn insert(&mut self, index: usize, entry: HashEntry) -> Range<usize> {
         if self.stale == 0 {
             self.entries.insert(index, entry);
-            return;
+            return index..self.entries.len();
         }
         let (low, high) = self.stale_around(index);
         self.stale -= 1;
@@ -99,11 +102,13 @@ impl HashEntries {
             (Some(low), high) if high.is_none_or(|high| index - low - 1 < high - index) => {
                 self.entries.copy_within(low + 1..index, low);
                 self.entries[index - 1] = entry;
+                low..index
             }
             (_, high) => {
                 let high = high.expect("there is a stale entry");
                 self.entries.copy_within(index..high, index + 1);
                 self.entries[index] = entry;
+                index..high + 1
             }
         }
     }

@@ -13,7 +13,7 @@ use super::bmap::{BlockMap, Change, DATA_FORK_SIZE, ROOT_FORK_SIZE};
 use super::groups::{Groups, NoSpace};
 use super::touch::{BlockKind, Touches};
 use data::{DataBlock, DIR_BLOCK};
-use forms::{block_add, find_in};
+use forms::{block_add, block_chunks, find_in};
 use hash::{name_hash, HashEntries, HashEntry};
 use node::NodeIndex;
 use short::ShortForm;
@@ -303,8 +303,9 @@ impl Directory {
             Body::Block(index) => {
                 change.touches.add(BlockKind::DirBlock, self.storage.fsblock(0));
                 let (at, offset, ino) = find_in(index, &self.storage, name, hash)?;
-                self.storage.block(0).remove(offset.1);
+                change.touches.data |= self.storage.block(0).remove(offset.1);
                 index.kill(at);
+                change.touches.index |= block_chunks(index, at..at + 1);
                 if SHORTEST_ENTRY * (index.live() - 2) < DATA_FORK_SIZE.max(ROOT_FORK_SIZE) {
                     self.block_to_short(change);
                 }

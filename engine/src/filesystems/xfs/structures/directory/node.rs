@@ -162,7 +162,7 @@ impl NodeIndex {
         let bytes = LEAF_HEADER + HASH_ENTRY * leaf.live();
         let block = storage.block(db);
         let before = block.longest();
-        block.remove(offset);
+        change.touches.data |= block.remove(offset);
         let (longest, empty) = (block.longest(), block.is_empty());
         if longest > before {
             self.free.touch(db, change.touches);

@@ -50,7 +50,7 @@ impl Storage {
         let block = self.block(db);
         touches.add(BlockKind::DirData, block.fsblock);
         let offset = block.best()[0].offset.into();
-        block.add(offset, name, ino);
+        touches.data |= block.add(offset, name, ino);
         offset
     }
 
