@@ -20,6 +20,15 @@ def test_a_socket_is_slower_the_more_of_its_cores_are_active(active: int, clock:
     assert slowed(load_machine("haswell-ep-24"), active) == pytest.approx(3.1 / clock)
 
 
+@pytest.mark.parametrize(
+    ("active", "clock"), [(1, 3.8), (28, 3.8), (29, 3.6), (40, 3.4), (44, 3.2), (48, 3.1)]
+)
+def test_cores_of_sapphire_rapids_keep_their_clock_until_half_of_them_are_active(
+    active: int, clock: float
+) -> None:
+    assert slowed(load_machine("sapphire-rapids-192"), active) == pytest.approx(3.8 / clock)
+
+
 def test_a_machine_whose_clocks_are_not_told_is_always_as_fast() -> None:
     assert slowed(load_machine("server-24"), 24) == 1
 
