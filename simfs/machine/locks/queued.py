@@ -38,15 +38,17 @@ class Mcs(Spinlock):
 class Qspinlock(Spinlock):
     """qspinlock (x86 from 4.2, `kernel/locking/qspinlock.c`).
 
-    The first waiter is *pending* and polls the word. The second queues and, as head of the queue, polls the word too;
-    all others poll their nodes. Who comes changes the word twice: an attempt that fails, the pending bit or tail. Who
-    takes the lock from the head of the queue makes the next one head by a store to its node, which overlaps with the
-    critical section.
+    The first waiter is *pending* and polls the word. Who comes while it is about to take the lock waits for that. The
+    second queues and, as head of the queue, polls the word too; all others poll their nodes. Who comes changes the word
+    twice: an attempt that fails, the pending bit or tail. Who takes the lock from the head of the queue makes the next
+    one head by a store to its node, which overlaps with the critical section.
     """
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self.pending: Task | None = None
+        self.watchers: list[Task] = []
+        """Who polls the word until the pending waiter has taken the lock."""
         self.head_polls = False
 
     @property
@@ -65,10 +67,21 @@ class Qspinlock(Spinlock):
         failed = self.machine.now + task.segment.debt
         for poller in self.word_pollers:  # they fetch the word back from the attempt that failed
             self.refetch(poller, failed)
+        yield from self._let_pending_take(task)
         if not self.is_queued_for or not self.joins_apart:
             task.atomic(self.line)
         yield from self._wait_in_queue(task) if self.is_queued_for else self._wait_pending(task)
         return False
+
+    def _let_pending_take(self, task: Task) -> Steps:
+        """Who finds the lock free, a pending waiter and no queue polls the word until that one has taken the lock.
+
+        It does not join a queue (`queued_spin_lock_slowpath`, since 4.2). Left out: after 512 looks it would (4.18).
+        """
+        while self.holder is None and self.pending is not None and not self.waiters:
+            if task not in self.watchers:
+                self.watchers.append(task)
+            yield from task.spin()
 
     def _wait_pending(self, task: Task) -> Steps:
         self.pending = task
@@ -77,6 +90,9 @@ class Qspinlock(Spinlock):
         task.store(self.line)
         self.pending = None
         self.begin_hold(task)
+        watchers, self.watchers = self.watchers, []
+        for watcher in watchers:
+            self.show(task, watcher)
 
     def _wait_in_queue(self, task: Task) -> Steps:
         self.join(task)
@@ -123,9 +139,10 @@ class Qspinlock(Spinlock):
 
     @property
     def word_pollers(self) -> list[Task]:
-        """The pending waiter, and the head of the queue while it polls."""
+        """The pending waiter, the head of the queue while it polls, and who watches the pending one."""
         pending = [] if self.pending is None else [self.pending]
-        return pending + ([self.waiters[0]] if self.waiters and self.head_polls else [])
+        head = [self.waiters[0]] if self.waiters and self.head_polls else []
+        return pending + head + self.watchers
 
     # ---- what a NUMA-aware lock does otherwise ----------------------------------------------------------------------
 

@@ -38,6 +38,8 @@ pub(super) fn unlock_mcs(s: &mut State, me: TaskId, lock: LockId) {
 /// What the waiter does until it looks again.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
+    /// Has seen that the pending waiter is about to take the lock, and lets it.
+    HandOver,
     Pending,
     InQueue,
     /// Has become the head of the queue and reads the word.
@@ -60,6 +62,7 @@ pub(super) fn wait(s: &mut State, me: TaskId, lock: LockId, stage: Stage) -> Opt
             sort(s, lock);
             None
         }
+        Stage::HandOver => return let_pending_take(s, me, lock),
         Stage::Pending => return take_as_pending(s, me, lock),
         Stage::Older if spinlock::take_if_my_turn(s, me, lock) => return None,
         Stage::Older => return spins(s, me, Stage::Older),
@@ -107,6 +110,35 @@ pub(super) fn arrive(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     for poller in pollers(b) {
         s.refetch(failed, lock, poller);
     }
+    if let Some(watchers) = body(s, lock).watchers.take() {
+        for &watcher in &watchers.0 {
+            s.refetch(failed, lock, watcher);
+        }
+        body(s, lock).watchers = Some(watchers);
+    }
+    let_pending_take(s, me, lock)
+}
+
+/// Who finds the lock free, a pending waiter and no queue does not join one: it polls the word until the other has taken the lock
+/// (`queued_spin_lock_slowpath`, since 4.2). Left out: after 512 looks it would join (since 4.18).
+#[inline(always)]
+fn let_pending_take(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
+    let mut at = s.at_lock(me, lock);
+    let free = at.lock.holder.is_none();
+    let b = at.spinlock();
+    if free && b.pending.is_some() && b.waiters.is_empty() {
+        let watchers = &mut b.watchers.get_or_insert_default().0;
+        if !watchers.contains(&me) {
+            watchers.push(me);
+        }
+        return spins(s, me, Stage::HandOver);
+    }
+    join(s, me, lock)
+}
+
+/// `me` becomes the pending waiter or the last of the queue.
+#[inline(always)]
+fn join(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     let mut at = s.at_lock(me, lock);
     let b = at.spinlock();
     let alone = b.pending.is_none() && b.waiters.is_empty();
@@ -142,6 +174,9 @@ fn take_as_pending(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     s.touch_lock(me, lock, Access::Store);
     body(s, lock).pending = None;
     s.begin_hold(lock, me);
+    if let Some(watchers) = body(s, lock).watchers.take() {
+        watchers.0.iter().for_each(|&watcher| s.show(me, lock, watcher));
+    }
     None
 }
 

@@ -45,6 +45,8 @@ pub struct Spinlock {
     pub(super) waiters: VecDeque<TaskId>,
     /// qspinlock: who waits beside the queue and polls the word.
     pub(super) pending: Option<TaskId>,
+    /// qspinlock: who polls the word until that one has taken the lock.
+    pub(super) watchers: Option<Box<Watchers>>,
     /// qspinlock: the head of the queue polls the word.
     pub(super) head_polls: bool,
     /// CNA: what it knows of sockets.
@@ -52,6 +54,10 @@ pub struct Spinlock {
     /// hqlock: its queues by socket.
     pub(super) queues: Option<Box<Queues>>,
 }
+
+/// In the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Watchers(pub(super) Vec<TaskId>);
 
 impl Family for Spinlock {
     type Variant = Policy;
@@ -62,7 +68,7 @@ impl Family for Spinlock {
     fn new(policy: Policy) -> Self {
         let sockets = (policy == Policy::Cna).then(Box::default);
         let queues = (policy == Policy::Hq).then(|| Box::new(Queues::new()));
-        Self { policy, waiters: VecDeque::new(), pending: None, head_polls: false, sockets, queues }
+        Self { policy, waiters: VecDeque::new(), pending: None, watchers: None, head_polls: false, sockets, queues }
     }
 
     fn inner(_policy: Policy) -> Option<(&'static str, LockKind)> {
