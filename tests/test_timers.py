@@ -94,6 +94,28 @@ def test_a_timer_that_is_armed_again_moves_and_one_that_is_not_needed_stops(
     assert sum(wakes.wakeups for wakes in result.wakes if wakes.kind != "load") == 1
 
 
+@ENGINES
+def test_a_tick_accounts_the_running_task_before_its_timers_wake_somebody(engine: Any) -> None:  # noqa: ANN401
+    """The new slice of who runs is older than that of who is woken: it runs on until the next tick (`sched_tick`)."""
+    ran: list[float] = []
+
+    def sleeper(task: Task) -> Generator[Step, Any, None]:
+        yield task.wake_at_tick(task.id, 1)
+        yield task.park()
+        ran.append(task.now)
+
+    def worker(task: Task) -> Generator[Step, Any, None]:
+        yield task.spawn(sleeper, pinned=0, background=True)
+        yield task.sleep(0.1 * TICK)
+        yield task.run(8 * TICK)
+
+    given = spec()
+    given["kernel"]["base_slice_ns"] = 0.75 * TICK
+    given["machine"]["costs"]["instruction"] = 0.3
+    run(engine, given, worker)
+    assert ran == [pytest.approx(3 * TICK, abs=0.1 * TICK)]
+
+
 UNLINKS = """
 simfs: 1
 name: unlinks

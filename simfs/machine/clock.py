@@ -33,9 +33,11 @@ class What(IntEnum):
     """A spinning task looks again (subject: task)."""
     TICK = 6
     """The scheduler tick (subject: CPU)."""
-    SOFTIRQ_DONE = 7
+    TICK_DONE = 7
+    """The timers of a tick have rung, and its interrupt ends (subject: CPU)."""
+    SOFTIRQ_DONE = 8
     """The softirqs after a tick are done and have left something to `ksoftirqd` (subject: CPU)."""
-    RESCHEDULED = 8
+    RESCHEDULED = 9
     """A CPU has served an interrupt that wants it for another task (subject: CPU)."""
 
 

@@ -127,6 +127,8 @@ class Kernel:
     """What it takes a CPU about to idle to look at another one."""
     take_task: Time
     """What it takes it to take a task."""
+    tick_timers: Time
+    """From the moment at which a tick accounts the running task until its softirq wakes somebody by a timer."""
     rcu_core: Time
     """What a round of RCU's softirq takes besides the callbacks."""
     rcu_tick: Time
@@ -195,6 +197,7 @@ class Kernel:
             queue_new=from_ns(constants["code_queue_new"] * instruction),
             look_cpu=from_ns(constants["code_look_cpu"] * instruction),
             take_task=from_ns(constants["code_take_task"] * instruction),
+            tick_timers=from_ns(constants["code_tick_timers"] * instruction),
             rcu_core=from_ns(constants["code_rcu_core"] * instruction),
             rcu_tick=from_ns(constants["code_rcu_tick"] * instruction),
             rcu_note=from_ns(constants["code_rcu_note"] * instruction),

@@ -174,7 +174,7 @@ class Waist:
 
         if self._task(other).timer != at:
             self._task(other).timer = at
-            self.machine.clock.at(at, What.TIMER, other, ring, rank=1)
+            self.machine.clock.at(at + kernel.tick_timers, What.TIMER, other, ring, rank=1)
             self.machine.scheduler.idling.note_timer(self._task(task).cpu, at)
         return at
 

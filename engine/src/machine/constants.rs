@@ -76,6 +76,8 @@ pub struct Kernel {
     pub look_cpu: Time,
     /// See `look_cpu`.
     pub take_task: Time,
+    /// From the moment at which a tick accounts the running task until its softirq wakes somebody by a timer.
+    pub tick_timers: Time,
     /// What a round of RCU's softirq takes besides the callbacks.
     pub rcu_core: Time,
     /// From a tick until RCU's softirq wants the lock of the CPU's node.
@@ -128,6 +130,7 @@ impl Kernel {
             queue_new: from_ns(constants.code_queue_new * instruction),
             look_cpu: from_ns(constants.code_look_cpu * instruction),
             take_task: from_ns(constants.code_take_task * instruction),
+            tick_timers: from_ns(constants.code_tick_timers * instruction),
             rcu_core: from_ns(constants.code_rcu_core * instruction),
             rcu_tick: from_ns(constants.code_rcu_tick * instruction),
             rcu_note: from_ns(constants.code_rcu_note * instruction),

@@ -254,7 +254,8 @@ impl Machine for Context {
         let mut s = self.state();
         let at = wheel::rings(s.kernel.rules.wheel, s.now, ticks, s.kernel.tick);
         if s.tasks[task as usize].timer.replace(at) != Some(at) {
-            s.push(at, Happening::Timer, task, u32::MAX);
+            let wakes = at + s.kernel.tick_timers;
+            s.push(wakes, Happening::Timer, task, u32::MAX);
             let cpu = s.tasks[self.id as usize].cpu;
             s.note_timer(cpu, at);
         }

@@ -294,6 +294,10 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
             s.tick(id);
             None
         }
+        Happening::TickDone => {
+            s.tick_done(id, event.generation > 0);
+            None
+        }
         Happening::DeviceDone => {
             s.device_done(id);
             None
@@ -332,7 +336,7 @@ fn look(s: &mut State, event: Event) -> Option<TaskId> {
 fn timer(s: &mut State, event: Event) {
     let (id, task) = (event.subject, &s.tasks[event.subject as usize]);
     if event.generation == u32::MAX {
-        if task.timer == Some(event.time) {
+        if task.timer.is_some_and(|at| at + s.kernel.tick_timers == event.time) {
             s.note("timer", id, Object::Nothing);
             s.kick(id, None);
         }

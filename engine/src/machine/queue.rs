@@ -73,6 +73,8 @@ pub enum Happening {
     SpinCheck,
     /// The scheduler tick (subject: CPU).
     Tick,
+    /// The timers of a tick have rung, and its interrupt ends (subject: CPU).
+    TickDone,
     /// The softirqs after a tick are done (subject: CPU).
     SoftirqDone,
     /// A CPU has served an interrupt that wants it for another task (subject: CPU).
@@ -91,7 +93,8 @@ impl Happening {
             4 => Self::SegmentEnd,
             5 => Self::SpinCheck,
             6 => Self::Tick,
-            7 => Self::SoftirqDone,
+            7 => Self::TickDone,
+            8 => Self::SoftirqDone,
             _ => Self::Rescheduled,
         }
     }

@@ -155,8 +155,8 @@ class Cpu:
         return Account.IRQ if self.in_softirq else Account.SWITCH
 
     def in_tick(self, now: Time) -> bool:
-        """Whether it is in the tick's interrupt, to which timers of this moment and softirqs belong."""
-        return self.next_tick == now or self.softirq_until > now
+        """Whether it is in the tick's interrupt, to which timers and softirqs belong."""
+        return (self.next_tick is not None and self.next_tick <= now) or self.softirq_until > now
 
     @property
     def load(self) -> int:

@@ -7,6 +7,7 @@ Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6. Who runs next is decid
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from simfs.machine.chains import Reason
@@ -416,27 +417,37 @@ class Scheduler:
             self.preempt(cpu, other)
 
     def arm_tick(self, cpu: Cpu) -> None:
-        """A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date; any for RCU."""
-        grouped = cpu.queue_of(Level.ROOT).current is cpu.group
-        if cpu.next_tick is None and (grouped or cpu.queue or self.softirqs.needs_tick(cpu)):
+        """A busy CPU ticks; an idle one for RCU."""
+        busy = cpu.current is not None or cpu.queue
+        if cpu.next_tick is None and (busy or self.softirqs.needs_tick(cpu)):
             tick = self.machine.kernel.tick
             cpu.next_tick = (self.now // tick + 1) * tick
             self.machine.clock.at(cpu.next_tick, What.TICK, cpu.number, lambda: self._tick(cpu))
 
     def _tick(self, cpu: Cpu) -> None:
-        """End a used-up slice, let an idle CPU take a waiting task, and have RCU's softirq run."""
+        """Account the running task, which ends a used-up slice, and let an idle CPU take a waiting task.
+
+        Then the timers of the tick ring and RCU's softirq runs.
+        """
         self.machine.note_cpu("tick", cpu)
         if cpu.queue:
             self.balance.kick_idle_cpus(cpu)
-        running = cpu.current if cpu.phase is Phase.RUNNING else None
         pending = self.softirqs.tick(cpu)
-        if running is not None:
-            self.policy.tick(cpu, running)
+        if cpu.current is not None and cpu.phase is Phase.RUNNING:
+            self.policy.tick(cpu, cpu.current)
+        if pending or cpu.need_resched:
+            done = self.now + self.machine.kernel.tick_timers
+            end = partial(self._tick_done, cpu, pending=pending)
+            self.machine.clock.at(done, What.TICK_DONE, cpu.number, end, rank=pending)
+        else:
+            self._tick_done(cpu, pending=False)
+
+    def _tick_done(self, cpu: Cpu, *, pending: bool) -> None:
+        """The interrupt of the tick ends, after RCU's softirq if that has something to do."""
         if pending:
             self.softirqs.run(cpu)
         cpu.next_tick = None
-        if running is not None:
-            self.heed_resched(cpu)
+        self.heed_resched(cpu)
         self.arm_tick(cpu)
 
 

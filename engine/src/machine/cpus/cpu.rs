@@ -204,9 +204,9 @@ impl Cpu {
         }
     }
 
-    /// Whether it is in the tick's interrupt, to which timers of this moment and softirqs belong.
+    /// Whether it is in the tick's interrupt, to which timers and softirqs belong.
     pub fn in_tick(&self, now: Time) -> bool {
-        self.next_tick == Some(now) || self.softirq_until > now
+        self.next_tick.is_some_and(|tick| tick <= now) || self.softirq_until > now
     }
 
     /// Whether it is about to idle and looks for a task to take.

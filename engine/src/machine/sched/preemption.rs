@@ -1,7 +1,5 @@
 //! The scheduler wants a CPU back: preemption, and the tick that asks for it.
 
-use super::entity::Member;
-use super::run_queue::Level;
 use crate::machine::cpus::cpu::Phase;
 use crate::machine::queue::Happening;
 use crate::machine::state::State;
@@ -38,7 +36,7 @@ impl State {
         }
     }
 
-    /// A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date; any for RCU.
+    /// A busy CPU ticks; an idle one for RCU.
     #[inline(always)]
     pub(in crate::machine) fn arm_tick(&mut self, cpu: CpuId) {
         if self.cpus[cpu as usize].next_tick.is_none() {
@@ -49,33 +47,40 @@ impl State {
     #[inline(never)]
     fn arm_tick_if_wanted(&mut self, cpu: CpuId) {
         let c = &self.cpus[cpu as usize];
-        let grouped = c.run_queues[Level::Root as usize].current == Some(Member::Group);
-        if grouped || !c.queue.is_empty() || self.rcu_needs_tick(cpu) {
+        if c.current.is_some() || !c.queue.is_empty() || self.rcu_needs_tick(cpu) {
             let next = (self.now / self.kernel.tick + 1) * self.kernel.tick;
             self.cpus[cpu as usize].next_tick = Some(next);
             self.push(next, Happening::Tick, cpu, 0);
         }
     }
 
-    /// The scheduler tick: ends a used-up slice, lets an idle CPU pull a waiting task, and has RCU's softirq run.
+    /// The scheduler tick: accounts the running task, which ends a used-up slice, and lets an idle CPU pull a waiting task. Then its
+    /// timers ring and RCU's softirq runs.
     pub(in crate::machine) fn tick(&mut self, cpu: CpuId) {
         self.note_cpu("tick", cpu, Object::Nothing);
         if !self.cpus[cpu as usize].queue.is_empty() {
             self.kick_idle_cpus(cpu);
         }
         let (phase, current) = (self.cpus[cpu as usize].phase, self.cpus[cpu as usize].current);
-        let running = current.filter(|_| phase == Phase::Running);
         let pending = self.rcu_tick(cpu);
-        if let Some(id) = running {
+        if let Some(id) = current.filter(|_| phase == Phase::Running) {
             self.tick_current(cpu, id);
         }
+        if pending || self.cpus[cpu as usize].need_resched {
+            let done = self.now + self.kernel.tick_timers;
+            self.push(done, Happening::TickDone, cpu, u32::from(pending));
+        } else {
+            self.tick_done(cpu, false);
+        }
+    }
+
+    /// The interrupt of the tick ends, after RCU's softirq if that has something to do.
+    pub(in crate::machine) fn tick_done(&mut self, cpu: CpuId, pending: bool) {
         if pending {
             self.softirqs(cpu);
         }
         self.cpus[cpu as usize].next_tick = None;
-        if running.is_some() {
-            self.heed_resched(cpu);
-        }
+        self.heed_resched(cpu);
         self.arm_tick(cpu);
     }
 }
