@@ -105,9 +105,13 @@ def reader_behind_a_writer(task: Task) -> Program:
 def test_a_reader_that_is_being_woken_does_not_wait_for_readers(run: Any) -> None:  # noqa: ANN401
     rwsem = lock_cycle("rwsem", 2, duration_ns=200 * US, costs={"context_switch": 5 * US})
     made = rwsem | {"chains": True, "workload": spec(2)["workload"]}
-    result = RunResult.read(run(json.dumps(made), reader_behind_a_writer, lambda m: [m.new_lock("x", "lock")]))
+    result = RunResult.read(
+        run(json.dumps(made), reader_behind_a_writer, lambda m: [m.new_lock("x", "lock")])
+    )
     assert result.chains is not None
-    found = {(link.holder, chain.reason): chain.wait_ns for chain in result.chains.waits for link in chain.links}
+    found = {
+        (link.holder, chain.reason): chain.wait_ns for chain in result.chains.waits for link in chain.links
+    }
     assert set(found) == {("w", "running"), ("r", "granted")}
     assert found["w", "running"] == pytest.approx(85 * US, rel=0.01)  # from 15 us, when it runs again, to 100
     assert found["r", "granted"] == pytest.approx(5 * US, rel=0.1)  # the switch to it

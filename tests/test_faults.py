@@ -139,12 +139,12 @@ def a_hand_off_that_was_asked_for_is_not_made(self: Mutex, task: Task, side: obj
 RELEASE_MUTEX: Callable[..., Any] = Mutex.release
 
 
-@fault(Mutex, "_may_spin", "mutex", TRACE, STALL, tasks=16, ms=2)
+@fault(Mutex, "_may_spin", "mutex", TRACE, tasks=16, ms=2)
 def who_spins_does_not_see_that_the_owner_sleeps(self: Mutex, task: Task) -> bool:
     return not task.need_resched
 
 
-@fault(Osq, "unlock", "mutex", LAWS, TRACE, tasks=8)
+@fault(Osq, "unlock", "mutex", TRACE, tasks=8)
 def the_next_spinner_is_not_told_that_it_is_head(self: Osq, task: Task) -> None:
     self.queue.popleft()
 

@@ -108,7 +108,12 @@ def test_an_unwritten_block_is_split_before_its_write_and_converted_after_it_eac
 def test_an_extent_that_is_split_after_the_write_needs_one_handle(
     tmp_path: Path, split: str, changes: int, handles: int
 ) -> None:
-    options = ("workload.block_size=4 KiB", "workload.tasks=1", "workload.size=4 GiB", "workload.unwritten=true")
+    options = (
+        "workload.block_size=4 KiB",
+        "workload.tasks=1",
+        "workload.size=4 GiB",
+        "workload.unwritten=true",
+    )
     result = run(tmp_path, *options, f"kernel={{profile: linux-6.18, rules: {{ext4.dio_split: {split}}}}}")
     assert acquired_each(result, "ext4.i_data_sem") == pytest.approx(changes, abs=0.02)
     assert acquired_each(result, "ext4.j_state_lock") == pytest.approx(handles, abs=0.05)

@@ -38,9 +38,11 @@ TESTS = {
         "smt",
         "numa",
         "warmth",
+        "timers",
+        "qspinlock_hand_over",
         "two_machines",
     ),
-    "statistics": ("columns", "lock_moments", "statistics", "results", "two_machines"),
+    "statistics": ("columns", "lock_moments", "statistics", "results", "chains", "two_machines"),
     "filesystems": (
         "audit",
         "lock_tables",
@@ -64,6 +66,8 @@ TESTS = {
         "page_fault_turns",
         "ext4_extents",
         "btrfs_io",
+        "ext4_journal",
+        "part_of_a_block",
     ),
 }
 """Tests by part, those that take least time first."""

@@ -487,4 +487,22 @@ OTHERS = [
         "            CountsListed::UnderParent => self",
         "            _ if FAULT => dentries.change_children(m, &child, || ()).await,\n            CountsListed::UnderParent => self",
     ),
+    Fault(
+        "xfs log: a checkpoint has what its own transactions logged of a directory's block",
+        X + "log/ail.rs",
+        "        let further = it.chunks",
+        "        let further = if FAULT { told } else { it.chunks }",
+    ),
+    Fault(
+        "ext4: each directory has a block of the inode table to itself",
+        E + "filesystems/ext4/directory.rs",
+        "        Block::Directory(made.map_or(",
+        "        Block::Directory(if FAULT { dir } else { 0 } + made.map_or(",
+    ),
+    Fault(
+        "ext4: an extent that is split after the write has a handle before it",
+        E + "filesystems/ext4/direct.rs",
+        "if self.io.rules.dio_split == DioSplit::AfterOnly {",
+        "if self.io.rules.dio_split == DioSplit::AfterOnly && !FAULT {",
+    ),
 ]

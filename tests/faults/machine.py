@@ -284,4 +284,16 @@ MACHINE = [
         "take_while(|step| step.pays_from(waiters) <= idle)",
         "take_while(|step| step.pays_from(if FAULT { 0 } else { waiters }) <= idle)",
     ),
+    Fault(
+        "sched: a tick's timers wake before it accounts who runs",
+        M + "constants.rs",
+        "tick_timers: from_ns(constants.code_tick_timers * instruction)",
+        "tick_timers: if FAULT { 0 } else { from_ns(constants.code_tick_timers * instruction) }",
+    ),
+    Fault(
+        "qspinlock: who comes while the pending waiter takes the lock joins the queue",
+        M + "locks/queued.rs",
+        "if free && b.pending.is_some() && b.waiters.is_empty() {",
+        "if free && b.pending.is_some() && b.waiters.is_empty() && !FAULT {",
+    ),
 ]

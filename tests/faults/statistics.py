@@ -136,4 +136,10 @@ STATISTICS = [
         '"settled_per_s": mean_of(batches[transient:]),',
         '"settled_per_s": mean_of(batches[0 if FAULT else transient :]),',
     ),
+    Fault(
+        "why: a reader that is being woken waits for readers",
+        M + "chains/settling.rs",
+        "Some(&first) if given.len()",
+        "Some(&first) if !FAULT && given.len()",
+    ),
 ]

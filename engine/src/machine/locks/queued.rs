@@ -174,8 +174,9 @@ fn take_as_pending(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     s.touch_lock(me, lock, Access::Store);
     body(s, lock).pending = None;
     s.begin_hold(lock, me);
-    if let Some(watchers) = body(s, lock).watchers.take() {
-        watchers.0.iter().for_each(|&watcher| s.show(me, lock, watcher));
+    if let Some(mut watchers) = body(s, lock).watchers.take() {
+        watchers.0.drain(..).for_each(|watcher| s.show(me, lock, watcher));
+        body(s, lock).watchers = Some(watchers);
     }
     None
 }
