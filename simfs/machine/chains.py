@@ -143,8 +143,8 @@ class Chains:
 
     def _sees(self, lock: Lock, known: dict[Lock, Way]) -> Way:
         if lock.holder is None:
-            if lock.given and len(lock.given) == lock.readers:
-                return Way(lock.given[0].site, (), Reason.GRANTED)
+            if lock.granted_readers and len(lock.granted_readers) == lock.readers:
+                return Way(lock.granted_readers[0].site, (), Reason.GRANTED)
             return Way("", (), Reason.READERS if lock.readers else Reason.NOBODY)
         if lock.held_by_device:
             return Way("", (), Reason.IN_DEVICE)

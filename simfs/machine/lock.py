@@ -105,7 +105,7 @@ class Lock:
         self.readers = 0
         self._readers_since: Time = 0
         """How many hold it shared."""
-        self.given: list[Task] = []
+        self.granted_readers: list[Task] = []
         """The readers among them that were given it and have not run since."""
         self.pollers: list[Task] = []
         """Who polls its line and looks again when somebody has written to it, in the order of coming."""
@@ -222,8 +222,8 @@ class Lock:
         task.waits.pop()
         if not task.waits:
             machine.waiting.remove(task)
-        if task in self.given:
-            self.given.remove(task)
+        if task in self.granted_readers:
+            self.granted_readers.remove(task)
         wait = machine.now - max(since, machine.window_start)
         statistics.end_wait(machine.now, wait, statistics.at(task.site, task.kind), slept=slept, held=held)
         return slept
@@ -291,7 +291,7 @@ class Lock:
         self._book_readers()
         self.readers += 1
         if not task.on_cpu:
-            self.given.append(task)
+            self.granted_readers.append(task)
         self.lock_class.statistics.at(task.site, task.kind).acquired += 1
         self.lock_class.statistics.acquired_shared += 1
         if self.holder is not None:
