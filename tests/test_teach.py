@@ -107,7 +107,15 @@ def test_what_a_word_costs_is_an_access_to_its_line(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_preemption_can_be_off(tmp_path: Path) -> None:
     off = LOCKS.replace("fifo = True", "fifo = True\n    preemption = False", 1)
-    full = ("--set", "kernel.preemption=full", "--set", "workload.tasks=8", "--set", "measure.duration=10 ms")
+    # Holds that are long enough for a tick to fall into one.
+    settings = (
+        "kernel.preemption=full",
+        "workload.tasks=8",
+        "workload.think.exponential=20 us",
+        "workload.hold.exponential=20 us",
+        "measure.duration=10 ms",
+    )
+    full = [option for setting in settings for option in ("--set", setting)]
     preempted = [
         json.loads(run(tmp_path, code, "Ticket", *full).stdout)["points"][0]["locks"][0]["holder_runnable_ns"]
         for code in (LOCKS, off)
