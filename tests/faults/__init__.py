@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from faults.fault import Fault
-from faults.filesystems import BTRFS, OTHERS, XFS
+from faults.filesystems import BTRFS, XFS
 from faults.machine import MACHINE
+from faults.others import OTHERS
 from faults.statistics import STATISTICS
 
 __all__ = ["FAULTS", "TESTS", "Fault", "part_of"]
