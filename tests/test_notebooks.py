@@ -32,9 +32,12 @@ def sources(path: Path) -> list[tuple[str, str]]:
 
 
 def kinds(notebook: NotebookNode) -> list[list[object]]:
-    """What kind of output each cell has: text, a table, a picture."""
+    """What kind of output each cell has: text and where it goes, a table, a picture."""
     return [
-        [(output.output_type, sorted(output.get("data", ()))) for output in cell.get("outputs", ())]
+        [
+            (output.output_type, output.get("name"), sorted(output.get("data", ())))
+            for output in cell.get("outputs", ())
+        ]
         for cell in notebook.cells
     ]
 
@@ -94,7 +97,10 @@ def kernel() -> Iterator[NotebookClient]:
     """One kernel for all: to start it and to import everything takes longer than most notebooks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
-        client = nbclient.NotebookClient(nbformat.v4.new_notebook(), timeout=300, kernel_name="python3")
+        # How many pieces a cell prints in is a matter of time: the kernel sends what there is now and again.
+        client = nbclient.NotebookClient(
+            nbformat.v4.new_notebook(), timeout=300, kernel_name="python3", coalesce_streams=True
+        )
         with client.setup_kernel():
             yield client
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 def made(script: Path) -> None:
     """Run a script's cells and write them with their outputs."""
     notebook = jupytext.read(script)
-    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", coalesce_streams=True).execute()
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"
         cell.metadata.pop("execution", None)  # when it was run
