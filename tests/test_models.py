@@ -104,6 +104,7 @@ NEVER_MEASURED_AS_A_WHOLE = {
     "guest-2cpu-intel",
     "haswell-ep-24",
     "haswell-ex-144",
+    "ice-lake-128",
     "knights-mill-288",
     "sapphire-rapids-192",
     "westmere-ex-40",
@@ -328,7 +329,7 @@ def test_an_invalid_model_is_named_with_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["cascade-lake-96", "haswell-ep-24", "haswell-ex-144", "sapphire-rapids-192"]
+    "name", ["cascade-lake-96", "haswell-ep-24", "haswell-ex-144", "ice-lake-128", "sapphire-rapids-192"]
 )
 def test_an_instruction_is_as_fast_as_the_machine(name: str) -> None:
     """They are those of the guest on which they were counted, times the speed."""
