@@ -389,6 +389,15 @@ def test_a_write_of_less_than_a_block_is_alone_on_its_file_until_5_11(tmp_path: 
     assert whole > 3 * alone
 
 
+def test_synchronous_writes_of_less_than_a_block_by_several_tasks_take_turns_until_5_11(
+    tmp_path: Path,
+) -> None:
+    """Whoever has the lock alone knows that nothing is under way: the others wait for their requests under the lock."""
+    job = ("kernel.profile=linux-5.11", "workload.rw=randwrite", "workload.block_size=512 B")
+    alone, four = (per_second(run(tmp_path, *job, f"workload.tasks={tasks}")) for tasks in (1, 4))
+    assert four == pytest.approx(alone, rel=0.15)
+
+
 @pytest.mark.slow
 def test_both_machines_do_the_same_writes_of_less_than_a_block(tmp_path: Path) -> None:
     job = (
@@ -402,6 +411,9 @@ def test_both_machines_do_the_same_writes_of_less_than_a_block(tmp_path: Path) -
     assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
 
 
-def test_who_writes_less_than_a_block_of_a_file_of_others_is_told_that_it_cannot(tmp_path: Path) -> None:
-    given = spec(tmp_path, "kernel.profile=linux-5.11", "workload.rw=randwrite", "workload.block_size=512 B")
+def test_who_writes_less_than_a_block_of_a_file_of_others_and_does_not_wait_is_told_that_it_cannot(
+    tmp_path: Path,
+) -> None:
+    job = ("workload.rw=randwrite", "workload.block_size=512 B", "workload.iodepth=4")
+    given = spec(tmp_path, "kernel.profile=linux-5.11", *job)
     assert "need Linux 5.12" in str(read_answer(given)["stall"])

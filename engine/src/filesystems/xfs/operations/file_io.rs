@@ -140,7 +140,7 @@ pub(crate) struct OpenFile {
     lines: InodeLines,
     extents: FileExtents,
     pages: Rc<PageCache>,
-    /// Who writes less than a block to it, where such a write has to wait for all requests of the file.
+    /// Who writes less than a block to it asynchronously, where such a write has to wait for all requests of the file.
     user: Cell<Option<TaskId>>,
 }
 
@@ -268,11 +268,13 @@ impl Xfs {
     }
 
     /// `xfs_file_dio_write` of a part of a block before 5.12, which might have to zero the rest: it has the IOLOCK for itself, waits until
-    /// nothing of the file is under way (`inode_dio_wait`), and for its own end. What is under way is the task's own here.
+    /// nothing of the file is under way (`inode_dio_wait`), and for its own end. Only requests that nobody waits for outlast the lock, and
+    /// those are the task's own here.
     async fn dio_write_alone<M: Machine>(&self, m: &M, file: &File, io: Io) {
         let (c, open, inode) = (&self.io.costs, self.io.file(file.inode), self.inodes.inode(file.inode));
-        if open.user.replace(Some(m.task())).is_some_and(|user| user != m.task()) {
-            m.give_up("direct writes of less than a block to one file by several tasks need Linux 5.12 here");
+        let asks_of_others = || open.user.replace(Some(m.task())).is_some_and(|user| user != m.task());
+        if io.done.is_some() && asks_of_others() {
+            m.give_up("asynchronous direct writes of less than a block to one file by several tasks need Linux 5.12 here");
         }
         open.lines.enter(m);
         m.run(Account::System, c.write_start).await;
