@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine import Spec, lock_cycle, one_lock, simulate, the_lock
+from engine import CONSTANTS, Spec, lock_cycle, one_lock, simulate, the_lock
 from simfs import _engine, machine
 from simfs._engine import Step, Task
 from simfs.results.run_result import RunResult
@@ -58,3 +58,15 @@ def test_a_wait_is_cut_at_the_beginning_of_the_window_too() -> None:
     spec = lock_cycle("qspinlock", 4, warmup_ns=5e4, duration_ns=1e5, think_ns=1e3, hold_ns=1e6)
     lock = the_lock(simulate(spec))
     assert (lock.still_waiting, lock.still_waiting_max_ns) == (3, 1e5)
+
+
+@MACHINES
+def test_who_is_to_give_way_when_the_tick_ends_is_not_left_behind(run: Callable[[str], str]) -> None:
+    """The run ends in the interrupt that has seen who else waits for the spinner's CPU: it looks after that."""
+    random = {"think_distribution": "exponential", "hold_distribution": "exponential"}
+    constants = {**CONSTANTS, "code_tick_timers": 2500}
+    kernel = {"tick_ns": 1e6, "base_slice_ns": 1e3, "constants": constants}
+    spec = lock_cycle("mutex", 24, 12, duration_ns=6.24e6, think_ns=2e5, hold_ns=2e4, kernel=kernel, **random)
+    spec["machine"]["costs"]["instruction"] = 100
+    result = RunResult.model_validate_json(run(json.dumps(spec | {"seed": 100})))
+    assert [law.detail for law in result.laws if not law.ok] == []

@@ -42,13 +42,19 @@ def look_back(machine: Machine) -> Stall | None:
 
 def _last_looks(machine: Machine) -> bool:
     """Let everybody who spins look. Whether all go on spinning."""
-    for task in [task for task in machine.living() if task.spinning and not task.look_due]:
+    for task in [task for task in machine.living() if _spins_unaware(machine, task)]:
         lock = task.waits_for
         if not _spins_on(machine, task):
             name = f" for {lock}" if lock else ""
             machine.broken(TOLD, f"{task} spins{name} at the end and would not after one more look")
             return False  # what it has done now concerns the others
     return True
+
+
+def _spins_unaware(machine: Machine, task: Task) -> bool:
+    """Whether a task spins and is not about to look: who gives way to others does so when a tick ends."""
+    gives_way = task.spins_until_resched and task.cpu.in_tick(machine.now)
+    return task.spinning and not task.look_due and not gives_way
 
 
 def _spins_on(machine: Machine, task: Task) -> bool:

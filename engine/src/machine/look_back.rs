@@ -8,7 +8,7 @@
 use super::native::Native;
 use super::stall::Stall;
 use super::state::{Broken, State};
-use super::task::{Resume, Segment, Status};
+use super::task::{Resume, Segment, Status, Task};
 use super::trace::Object;
 use crate::waist::time::Time;
 use crate::waist::{LockId, TaskId};
@@ -98,8 +98,13 @@ impl Native {
 
     /// Lets everybody who spins look, and says who does something else then.
     fn last_looks(&mut self) -> Vec<Broken> {
-        let spins = |(id, task): (usize, &super::task::Task)| (task.spinning && !task.look_due).then_some(id as TaskId);
-        let spinning: Vec<_> = self.state().tasks.iter().enumerate().filter_map(spins).collect();
+        let spinning: Vec<_> = {
+            let s = self.state();
+            // who gives way to others does so when a tick ends
+            let gives_way = |task: &Task| task.spins_until_resched && s.cpus[task.cpu as usize].in_tick(s.now);
+            let unaware = |task: &Task| task.spinning && !task.look_due && !gives_way(task);
+            (0..).zip(s.tasks.iter()).filter(|(_, task)| unaware(task)).map(|(id, _)| id).collect()
+        };
         let mut broken = Vec::new();
         for id in spinning {
             let lock = self.state().tasks[id as usize].waits_for();
