@@ -63,7 +63,7 @@ def test_a_wait_is_cut_at_the_beginning_of_the_window_too() -> None:
 @MACHINES
 def test_who_is_to_give_way_when_the_tick_ends_is_not_left_behind(run: Callable[[str], str]) -> None:
     """The run ends in the interrupt that has seen who else waits for the spinner's CPU: it looks after that."""
-    random = {"think_distribution": "exponential", "hold_distribution": "exponential"}
+    random: dict[str, Any] = {"think_distribution": "exponential", "hold_distribution": "exponential"}
     constants = {**CONSTANTS, "code_tick_timers": 2500}
     kernel = {"tick_ns": 1e6, "base_slice_ns": 1e3, "constants": constants}
     spec = lock_cycle("mutex", 24, 12, duration_ns=6.24e6, think_ns=2e5, hold_ns=2e4, kernel=kernel, **random)
