@@ -144,7 +144,7 @@ def who_spins_does_not_see_that_the_owner_sleeps(self: Mutex, task: Task) -> boo
     return not task.need_resched
 
 
-@fault(Osq, "unlock", "mutex", TRACE, tasks=8)
+@fault(Osq, "unlock", "mutex", LAWS, TRACE, tasks=6)
 def the_next_spinner_is_not_told_that_it_is_head(self: Osq, task: Task) -> None:
     self.queue.popleft()
 

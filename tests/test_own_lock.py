@@ -140,9 +140,14 @@ def test_a_lock_that_breaks_mutual_exclusion_is_reported(code: str, tmp_path: Pa
     assert "mutual exclusion" in answer.stderr
 
 
-def test_a_lock_that_is_never_free_again_is_a_stall(tmp_path: Path) -> None:
-    scenario = write(tmp_path, TWO_PHASE.replace("        self.end_hold()\n", ""))
-    answer = run(scenario, "--set", "measure.duration=20 ms")
+KEPT = TWO_PHASE.replace("        self.end_hold()\n", "")
+SPINS = KEPT.replace("self.machine.now < deadline and ", "").replace("task, deadline=deadline", "task")
+
+
+@pytest.mark.parametrize(("code", "tasks"), [(KEPT, 6), (SPINS, 4)], ids=["sleeping", "spinning"])
+def test_a_lock_that_is_never_free_again_is_a_stall(code: str, tasks: int, tmp_path: Path) -> None:
+    """Who spins does so on a CPU that ticks, but ticks alone change nothing."""
+    answer = run(write(tmp_path, code), "--set", "measure.duration=20 ms", "--set", f"workload.tasks={tasks}")
     assert answer.exit_code == 3
     assert "stall" in answer.stderr
 

@@ -7,6 +7,7 @@ specified and never an accident of who was scheduled first: hardware before runn
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from enum import IntEnum
 
@@ -59,6 +60,7 @@ class Clock:
         self.env = simpy.Environment(initial_time=0)
         self.processed = 0
         """Happenings so far."""
+        self._left = Counter[What]()
         self._shuffle = None if shuffle_seed is None else random.Random(shuffle_seed)
 
     @property
@@ -72,10 +74,12 @@ class Clock:
         if self._shuffle:
             priority = self._shuffle.getrandbits(64)
         # SimPy's own priorities (0 and 1: a process goes on) come first: what a happening set going is finished.
-        Happening(self.env, time - self.now, priority + 2, lambda: self._happen(do))
+        Happening(self.env, time - self.now, priority + 2, lambda: self._happen(what, do))
+        self._left[what] += 1
 
-    def _happen(self, do: Callable[[], None]) -> None:
+    def _happen(self, what: What, do: Callable[[], None]) -> None:
         self.processed += 1
+        self._left[what] -= 1
         do()
 
     def pending(self, before: Time) -> bool:
@@ -85,7 +89,8 @@ class Clock:
     def skip(self, time: Time) -> None:
         """Let time go by: nothing that was still to happen will."""
         self.env = simpy.Environment(initial_time=time)
+        self._left.clear()
 
-    def nothing_left(self) -> bool:
-        """Whether nothing will ever happen again."""
-        return self.env.peek() == float("inf")
+    def only_ticks(self) -> bool:
+        """Whether nothing but ticks will ever happen again."""
+        return self._left.total() == self._left[What.TICK]

@@ -334,10 +334,16 @@ class Machine:
             elif self.clock.processed - since > STANDSTILL:
                 return Stall("stall", self.now, [f"{STANDSTILL} events at one instant"])
         self.chains.advance(end)
-        stuck = nobody_can_go_on(self) if self.clock.nothing_left() else None
+        stuck = nobody_can_go_on(self) if self._only_ticks() else None
         if not stuck and end > self.now:
             env.run(until=end)
         return stuck
+
+    def _only_ticks(self) -> bool:
+        """Whether nothing is pending but ticks that change nothing: some CPUs tick for a spinner alone."""
+        waits = any(cpu.queue for cpu in self.scheduler.cpus)
+        rcu = self.scheduler.softirqs.rcu
+        return not waits and self.clock.only_ticks() and (rcu is None or rcu.pending == 0)
 
     def _book_everything(self) -> None:
         """Bring all time accounts and holds up to now."""

@@ -194,9 +194,10 @@ impl EventQueue {
         Some(key)
     }
 
-    /// Whether no event is pending.
-    pub fn is_empty(&self) -> bool {
-        self.sorted.is_empty() && self.occupied == 0
+    /// Whether no event of another kind is pending.
+    pub fn has_only(&self, what: Happening) -> bool {
+        let mut pending = self.sorted.iter().chain(self.buckets.iter().flatten());
+        pending.all(|&key| Event::of(key).what == what)
     }
 
     /// Takes the first event if it happens at `time`, the time of the last popped one.

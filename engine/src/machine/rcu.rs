@@ -108,7 +108,7 @@ impl Rcu {
     }
 
     /// Callbacks that have not been invoked.
-    fn pending(&self) -> u64 {
+    pub(super) fn pending(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.callbacks.count()).sum()
     }
 

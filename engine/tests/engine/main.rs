@@ -9,5 +9,6 @@ mod numbers;
 mod range_btree;
 mod range_locks;
 mod readers_and_writers;
+mod spinners;
 mod turns;
 mod untaken;

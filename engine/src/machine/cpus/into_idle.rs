@@ -75,12 +75,18 @@ impl State {
     /// may be that a CPU idles.
     pub(in crate::machine) fn is_over(&mut self, end: Time) -> bool {
         let last = self.cpus.iter().map(|cpu| cpu.idles_at).max().unwrap_or(0);
-        let over = self.events.is_empty() && last < end;
+        let over = self.only_ticks() && last < end;
         if over {
             self.wait_until(last.max(self.now));
             self.at = u64::MAX; // and all of that instant is past
         }
         over
+    }
+
+    /// Whether nothing is pending but ticks that change nothing: some CPUs tick for a spinner alone.
+    fn only_ticks(&self) -> bool {
+        let waits = self.cpus.iter().any(|cpu| !cpu.queue.is_empty());
+        !waits && self.events.has_only(Happening::Tick) && self.rcu.as_ref().is_none_or(|rcu| rcu.pending() == 0)
     }
 
     /// Nothing goes on any more, nor do switches to idle.
