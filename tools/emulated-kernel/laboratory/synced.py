@@ -26,9 +26,13 @@ SOURCES = {
     "wfsync.writepages": f"{_WHERE}from the entry into fsync to the first wait, without the submission",
     "writepages.before_blocks": f"{_WHERE}from the entry into fsync to ext4_mb_mark_diskspace_used",
     "wfsync.convert": f"{_WHERE}ext4_end_io_rsv_work, and what process_one_work does around it",
+    "wfsync.end_io": f"{_WHERE}the part of wfsync.convert before its handle has joined a transaction, after it has left it, and around the work",
     "wfsync.commit_lock": f"{_WHERE}from the start of the commit to the wake-up of who waits for the switch",
     "wfsync.commit_log": f"{_WHERE}from there to the first submission, without what each block takes",
-    "wfsync.commit_block": f"{_WHERE}the block and its tag, its submission, its end and its refiling",
+    "wfsync.commit_block": f"{_WHERE}the block and its tag, up to where it cannot be changed any more",
+    "wfsync.commit_submit": f"{_WHERE}the submission of a block",
+    "wfsync.commit_written": f"{_WHERE}what is done for a block when it is in the log",
+    "wfsync.commit_refile": f"{_WHERE}the refiling of a block at the end",
     "wfsync.commit_record": f"{_WHERE}from the last block's end to the submission of the record",
     "wfsync.commit_end": f"{_WHERE}from the submission of the record to the end, without what each block takes",
     "wfsync.exit": f"{_WHERE}from the end of the first wait to user code, without the second wait",
@@ -83,6 +87,7 @@ def ext4(rows: Sequence[Row]) -> Values:
     outside = round(median(around(loop, "ext4_end_io_rsv_work")))
     found: Values = {}
     found["wfsync.convert"] = [s.to(s.begin, s.end) + outside for s in spans(loop, "ext4_end_io_rsv_work")]
+    found["wfsync.end_io"] = [_outside_handle(span) + outside for span in spans(loop, "ext4_end_io_rsv_work")]
     for span in spans(loop, "ext4_sync_file"):
         _fsync(span, found)
     del found["submit"]  # the device's
@@ -101,6 +106,11 @@ def unwritten(loop: Loop) -> Values:
             found.setdefault(f"unwritten.{step}", []).append(under)
             found.setdefault(f"unwritten.{step}_rest", []).append(span.to(span.begin, span.end) - under)
     return found
+
+
+def _outside_handle(span: Span) -> int:
+    (joined,), (left,), returns = span.at("start_this_handle"), span.at("stop_this_handle"), span.loop.log.returns
+    return span.to(span.begin, returns(joined)) + span.to(returns(left), span.end)
 
 
 def _fsync(span: Span, found: Values) -> None:
@@ -132,7 +142,7 @@ def _commit(span: Span, found: Values) -> None:
     for name, value in (
         ("lock", span.to(span.begin, woken)),
         ("log", span.to(woken, submitted[0]) - (many + 1) * each[0]),
-        ("block", sum(each)),
+        *zip(("block", "submit", "written", "refile"), each, strict=True),
         ("record", span.to(ended[-1], record) - each[2]),
         ("end", span.to(last, span.end) - (many + 1) * each[3]),
     ):

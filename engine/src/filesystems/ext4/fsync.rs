@@ -23,6 +23,7 @@ cost_table!(FsyncCosts {
     writepages_over: ["wfsync.writepages_over"],
     page: ["writeback_page"],
     convert: ["wfsync.convert"],
+    end_io: ["wfsync.end_io"],
     dirty_inode: ["wfsync.dirty_inode"],
     exit: ["wfsync.exit"],
 });
@@ -115,8 +116,10 @@ impl Ext4 {
             let (slot, done) = fs.fsync.unwritten.next(&m, 0).await;
             let handle = fs.journal.start_reserved(&m, credits::EXTENT).await;
             let (find, insert) = fs.map.times();
-            let rest = fs.fsync.costs.convert.saturating_sub(find + insert);
+            let c = &fs.fsync.costs;
+            let rest = c.convert.saturating_sub(find + insert + c.end_io);
             fs.convert_unwritten(&m, slot, handle, (find + insert, rest)).await;
+            m.run(Account::System, c.end_io).await; // ext4_finish_bio, and the next work: a commit may begin meanwhile
             if done == fs.fsync.flushed {
                 fs.storage.writeback.ends_flush(&m, slot); // ext4_finish_bio comes after the conversion
             }

@@ -16,6 +16,7 @@ mod audit;
 pub mod buffer_hash;
 mod by_block;
 mod contents;
+mod directory_buffers;
 mod inode;
 mod inode_lines;
 mod log;

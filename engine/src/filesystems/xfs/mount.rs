@@ -2,6 +2,7 @@
 
 use super::buffer_hash::BufferHash;
 use super::contents::Contents;
+use super::directory_buffers::DirectoryBuffers;
 use super::inode::{Inode, InodeParts, InodeTable, Number};
 use super::log::buffer::{Buffer, Place};
 use super::log::clusters::Clusters;
@@ -14,10 +15,10 @@ use super::operations::preallocate::Preallocate;
 use super::operations::release::Release;
 use super::operations::walk::Walk;
 use super::operations::OperationCosts;
-use super::structures::directory::DirForm;
-use super::structures::geometry::{Geometry, FINOBT_ROOT, INOBT_ROOT, INOPBLOG};
+use super::structures::directory::data::DIR_BLOCK;
+use super::structures::geometry::{Geometry, FINOBT_ROOT, INOBT_ROOT, INODES_PER_CHUNK};
 use super::structures::layout::{self, Layout, ROOT};
-use super::structures::touch::{BlockKind, Touches};
+use super::structures::touch::chunks;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::vfs::SuperBlock;
@@ -28,7 +29,7 @@ use crate::waist::time::from_ns;
 use crate::waist::{ClassId, CpuId, LineId, LockId, Time};
 use crate::waist::{Host, Machine, Placement, SpawnKind};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Names and roles of an inode's locks.
@@ -40,6 +41,14 @@ const DIRECTORY_CLASSES: [(&str, &str); 3] = [
     ("xfs.ILOCK (directory)", "xfs.ilock"),
     ("xfs.i_flags_lock", "xfs.i_flags_lock"),
 ];
+
+/// Bytes of the AGI that hold counts, and where the buckets of unlinked lists begin (`struct xfs_agi`); bytes of the AGF's fields.
+const AGI_COUNTS: Range<usize> = 0..40;
+const AGI_BUCKETS: usize = 40;
+const AGF_FIELDS: Range<usize> = 0..128;
+/// Bytes of the header and of a record of a tree of inodes (`XFS_INOBT_BLOCK_LEN` with CRCs, `struct xfs_inobt_rec`).
+const INOBT_HEADER: usize = 56;
+const INOBT_RECORD: usize = 16;
 
 /// The buffers of one allocation group that transactions lock.
 #[derive(Clone, Copy, Debug)]
@@ -69,12 +78,26 @@ impl AllocationGroup {
         let btree = buffer + count("xfs_inobt.data")?;
         let at = |agno: u32, agbno: u32| Place { block: geometry.linear(agno, agbno), blocks: 1 };
         let group = |agno| Self {
-            agi: Buffer::new(m, classes[0], agi, at(agno, 0)),
-            agf: Buffer::new(m, classes[1], agi, at(agno, 0)),
+            agi: Buffer::new(m, classes[0], agi, at(agno, 0)).logging(chunks(AGI_COUNTS)),
+            agf: Buffer::new(m, classes[1], agi, at(agno, 0)).logging(chunks(AGF_FIELDS)),
             inobt: Buffer::new(m, classes[2], btree, at(agno, INOBT_ROOT)),
             finobt: Buffer::new(m, classes[3], btree, at(agno, FINOBT_ROOT)),
         };
         Ok((0..geometry.agcount).map(group).collect())
+    }
+
+    /// The AGI, of which the bucket of this inode's unlinked list is logged, too (`xfs_iunlink_update_bucket`).
+    pub(super) fn agi_of_unlinked(&self, agino: u32) -> Buffer {
+        let bucket = AGI_BUCKETS + 4 * (agino as usize % 64);
+        self.agi.logging(chunks(bucket..bucket + 4))
+    }
+
+    /// Both trees of inodes, of which the record of this one's chunk is logged (`xfs_btree_log_recs`). Records are taken to be as many as
+    /// there could be before it.
+    pub(super) fn records_of(&self, agino: u32) -> [Buffer; 2] {
+        let nth = (agino / INODES_PER_CHUNK) as usize % ((DIR_BLOCK - INOBT_HEADER) / INOBT_RECORD);
+        let record = INOBT_HEADER + INOBT_RECORD * nth;
+        [self.finobt, self.inobt].map(|tree| tree.logging(chunks(record..record + INOBT_RECORD)))
     }
 
     /// The AGI and both trees of inodes, in the order of an allocation.
@@ -92,7 +115,7 @@ impl AllocationGroup {
     }
 }
 
-/// A directory: its inode's locks, and one buffer of each kind of block.
+/// A directory: its inode's locks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct XfsDirectory {
     pub id: layout::DirId,
@@ -103,37 +126,12 @@ pub(super) struct XfsDirectory {
     pub ilock: LockId,
     pub line: LineId,
     cluster: Buffer,
-    da_node: Buffer,
-    leafn: Buffer,
-    freeindex: Buffer,
-    data: Buffer,
 }
 
 impl XfsDirectory {
     /// Its inode as transactions log it.
     pub fn item(&self) -> Item {
         Item::Inode { line: self.line, cluster: self.cluster }
-    }
-
-    /// The same buffers with what is logged of them.
-    pub fn logged(&self, form: DirForm, touches: &Touches) -> arrayvec::ArrayVec<Buffer, 4> {
-        let (data, index) = match form {
-            DirForm::Block => (touches.data | touches.index, 0),
-            DirForm::Leaf => (touches.data, touches.index),
-            DirForm::Short | DirForm::Node => (touches.data, 0),
-        };
-        let (data, leafn) = (self.data.logging(data), self.leafn.logging(index));
-        Self { data, leafn, ..*self }.buffers(form)
-    }
-
-    /// The buffers that adding or removing a name locks, in the kernel's order, by the directory's form.
-    pub fn buffers(&self, form: DirForm) -> arrayvec::ArrayVec<Buffer, 4> {
-        match form {
-            DirForm::Short => arrayvec::ArrayVec::new(),
-            DirForm::Block => [self.data].into_iter().collect(),
-            DirForm::Leaf => [self.leafn, self.data].into_iter().collect(),
-            DirForm::Node => [self.da_node, self.leafn, self.freeindex, self.data].into_iter().collect(),
-        }
     }
 }
 
@@ -169,19 +167,14 @@ pub struct Xfs {
     pub(super) buffers: BufferHash,
     groups: Vec<AllocationGroup>,
     directories: RefCell<Vec<XfsDirectory>>,
-    /// Data blocks of directories behind the first, which only listings tell apart.
-    further_blocks: RefCell<BTreeMap<(DirId, u32), LockId>>,
+    pub(super) directory_buffers: DirectoryBuffers,
     free_directories: RefCell<Vec<DirId>>,
     /// `m_agirotor`, of which each new directory takes the next value.
     pub(super) rotor: LineId,
-    footprints: Footprints,
 }
 
 /// Cache lines that a transaction writes, by object.
 struct Footprints {
-    dir_leaf: u32,
-    dir_data: u32,
-    dir_free: u32,
     dir_inode: u32,
     buffer: u32,
 }
@@ -190,13 +183,7 @@ impl Footprints {
     fn new(costs: &Costs<'_>) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         let buffer = lines("xfs_buffer.struct")? + lines("xfs_buffer.log_item")? + lines("xfs_buffer.log_vector")?;
-        Ok(Self {
-            buffer,
-            dir_leaf: buffer + lines("xfs_dir_leaf.data")?,
-            dir_data: buffer + lines("xfs_dir_data.data")?,
-            dir_free: buffer + lines("xfs_dir_free.data")?,
-            dir_inode: lines("xfs_dir_inode.struct")? + lines("xfs_dir_inode.log_item")?,
-        })
+        Ok(Self { buffer, dir_inode: lines("xfs_dir_inode.struct")? + lines("xfs_dir_inode.log_item")? })
     }
 }
 
@@ -255,15 +242,14 @@ impl Xfs {
             buffers,
             groups: AllocationGroup::all(m, geometry, classes, footprints.buffer, costs)?,
             directories: RefCell::default(),
-            further_blocks: RefCell::default(),
+            directory_buffers: DirectoryBuffers::new(m, geometry, footprints.buffer, costs)?,
             free_directories: RefCell::default(),
             rotor: m.new_line(1),
-            footprints,
         };
         fs.storage.memory.register(fs.sb.shrinker(costs, false, Vec::new())?); // inode_fake_hash
         let number = fs.number(geometry.root_ino());
         let slot = fs.inodes.of_mkfs(m, fs.inode_parts(m, number, fs.directory_classes), number);
-        fs.new_directory(m, ROOT, slot);
+        fs.new_directory(ROOT, slot);
         Ok(fs)
     }
 
@@ -301,15 +287,6 @@ impl Xfs {
         self.directories.borrow()[dir as usize]
     }
 
-    /// `b_sema` of a data block of a directory, by its place among them.
-    pub(super) fn data_block<M: Machine>(&self, m: &M, dir: DirId, place: u32) -> LockId {
-        if place == 0 {
-            return self.directory(dir).data.lock;
-        }
-        let new = || m.new_lock(m.class("xfs.directory block", "xfs.buffer"));
-        *self.further_blocks.borrow_mut().entry((dir, place)).or_insert_with(new)
-    }
-
     pub(super) fn group_number(&self, ino: u64) -> usize {
         self.layout.borrow().geometry().split_ino(ino).0 as usize
     }
@@ -335,38 +312,17 @@ impl Xfs {
         InodeParts { iolock, ilock, flags_lock, lines: self.inode_lines, cluster }
     }
 
-    /// A directory whose inode is in this slot. Who was removed leaves its buffers to the next.
-    pub(super) fn new_directory<M: Machine>(&self, m: &M, id: layout::DirId, slot: u32) -> DirId {
-        let inode = self.inodes.inode(slot);
-        let Number { agno, agino, ino } = self.number(inode.ino);
+    /// A directory whose inode is in this slot.
+    pub(super) fn new_directory(&self, id: layout::DirId, slot: u32) -> DirId {
         let left = self.free_directories.borrow_mut().pop();
-        let mut blocks = self.directory_blocks(m, left);
-        for (buffer, block) in
-            blocks.iter_mut().zip(self.layout.borrow().geometry().linear(agno, agino >> INOPBLOG) + 1..)
-        {
-            buffer.place = Place { block, blocks: 1 };
-        }
-        let [da_node, leafn, freeindex, data] = blocks;
-        let Inode { iolock: i_rwsem, ilock, line, cluster, .. } = inode;
-        let new = XfsDirectory { id, slot, ino, i_rwsem, ilock, line, cluster, da_node, leafn, freeindex, data };
+        let Inode { ino, iolock: i_rwsem, ilock, line, cluster, .. } = self.inodes.inode(slot);
+        let new = XfsDirectory { id, slot, ino, i_rwsem, ilock, line, cluster };
         let mut directories = self.directories.borrow_mut();
         match left {
             Some(left) => directories[left as usize] = new,
             None => directories.push(new),
         }
         left.unwrap_or(directories.len() as DirId - 1)
-    }
-
-    /// Buffers for the blocks of a directory: those that another has left, or new ones.
-    fn directory_blocks<M: Machine>(&self, m: &M, left: Option<DirId>) -> [Buffer; 4] {
-        let (f, class) = (&self.footprints, m.class("xfs.directory block", "xfs.buffer"));
-        let Some(left) = left.map(|left| self.directory(left)) else {
-            let new = |lines| Buffer::new(m, class, lines, Place::default());
-            return [f.buffer, f.dir_leaf, f.dir_free, f.dir_data].map(new);
-        };
-        let blocks = [left.da_node, left.leafn, left.freeindex, left.data];
-        blocks.iter().for_each(|buffer| self.log.ail.borrow_mut().renew(buffer.lines));
-        blocks
     }
 
     /// A directory loses its name.
@@ -377,18 +333,6 @@ impl Xfs {
     /// A directory without a name is gone; its number may be that of another.
     pub(super) fn free_directory(&self, dir: DirId) {
         self.free_directories.borrow_mut().push(dir);
-    }
-
-    /// The buffer of a directory's data block stands for a new one from now on, the last that an operation touched.
-    pub(super) fn renew_data_block(&self, d: &mut XfsDirectory, touched: &Touches) {
-        self.log.ail.borrow_mut().renew(d.data.lines);
-        let Some((_, fsblock)) =
-            touched.iter().filter(|(kind, _)| matches!(kind, BlockKind::DirBlock | BlockKind::DirData)).last()
-        else {
-            return;
-        };
-        let (agno, agbno) = self.layout.borrow().geometry().split_fsblock(fsblock);
-        d.data.place.block = self.layout.borrow().geometry().linear(agno, agbno);
     }
 }
 

@@ -7,6 +7,7 @@ use crate::filesystems::BLOCK;
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Side, Time};
 use std::future::Future;
+use std::ops::Range;
 
 /// Blocks that are submitted to the log at once: as many as a descriptor has tags.
 const BATCH: usize = 254;
@@ -79,27 +80,38 @@ impl Journal {
         let mut under_way: Vec<(LockId, usize)> = Vec::new();
         self.shadow.set(Shadow { transaction, from: 0, to: 0 });
         for (from, to) in batches {
-            self.shadow.set(Shadow { to: to as u32, ..self.shadow.get() });
-            self.file_each(m, to - from).await; // to BJ_Shadow
-            m.run(Account::System, self.costs.block * (to - from) as Time).await;
+            self.shadow_each(m, from as u32..to as u32).await;
+            m.run(Account::System, self.costs.submit * (to - from) as Time).await;
             let done = m.new_completion();
             let bytes = (to - from + 1) as u32 * BLOCK; // neighbours in the log
             self.storage.submit(m, Request::write(bytes, None), End::Complete(done)).await;
             under_way.push((done, to));
         }
         for (done, to) in under_way {
+            let from = self.shadow.get().from as usize;
             m.wait_for(done).await;
             m.drop_completion(done);
             self.shadow.set(Shadow { from: to as u32, ..self.shadow.get() });
             for task in self.shadowed.take() {
                 m.wake(task);
             }
+            m.run(Account::System, self.costs.written * (to - from) as Time).await;
+        }
+    }
+
+    /// `jbd2_journal_write_metadata_buffer`: one block after the other, so that a handle can change those whose turn has not come.
+    async fn shadow_each<M: Machine>(&self, m: &M, blocks: Range<u32>) {
+        for block in blocks {
+            m.run(Account::System, self.costs.block).await;
+            self.file(m).await; // to BJ_Shadow
+            self.shadow.set(Shadow { to: block + 1, ..self.shadow.get() });
         }
     }
 
     /// Puts the blocks of a transaction that is on disk on its checkpoint list.
     async fn refile<M: Machine>(&self, m: &M, transaction: u64, list: Vec<Block>, log: u32) {
         self.file_each(m, list.len()).await;
+        m.run(Account::System, self.costs.refile * list.len() as Time).await;
         self.committed.set(transaction);
         if !list.is_empty() {
             self.blocks.committed(transaction, list, log);

@@ -30,6 +30,9 @@ cost_table!(CommitCosts {
     lock: ["wfsync.commit_lock"],
     log: ["wfsync.commit_log"],
     block: ["wfsync.commit_block"],
+    submit: ["wfsync.commit_submit"],
+    written: ["wfsync.commit_written"],
+    refile: ["wfsync.commit_refile"],
     record: ["wfsync.commit_record"],
     end: ["wfsync.commit_end"],
 });

@@ -7,16 +7,17 @@ use crate::filesystems::testing::{built, device, spec, MS};
 use crate::kernel::ext4::TransactionSize;
 use crate::kernel::Rules;
 use crate::machine::Native;
+use crate::spec::RunSpec;
+use crate::waist::time::from_ns;
 use crate::waist::{Host, Machine, Placement, SpawnKind};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-#[test]
-fn the_device_is_still_to_be_flushed_until_the_commit_record_is_written() {
-    let spec = spec(20 * MS);
-    let mut native = Native::new(&spec);
-    let device = device(&mut native, &spec, Rules::default());
+/// A journal on a device that needs 2 ms to write, and its thread on CPU 0.
+fn journal(spec: &RunSpec) -> (Native, Rc<Journal>) {
+    let mut native = Native::new(spec);
+    let device = device(&mut native, spec, Rules::default());
     let journal = Rc::new(native.setup(|m| {
         built(&mut BTreeMap::new(), |table| {
             let beside = m.new_lock(m.class("ext4.orphan lock", "ext4.orphan"));
@@ -24,10 +25,18 @@ fn the_device_is_still_to_be_flushed_until_the_commit_record_is_written() {
             Journal::new(m, true, 1 << 30, beside, device.clone(), &costs)
         })
     }));
-    let (thread, syncer, looks) = (journal.clone(), journal.clone(), Rc::new(RefCell::new(Vec::new())));
+    let thread = journal.clone();
     native.spawn(Placement::Pinned(0), SpawnKind::Background, move |m| async move {
         thread.thread(&m, 1000, |_| async {}).await;
     });
+    (native, journal)
+}
+
+#[test]
+fn the_device_is_still_to_be_flushed_until_the_commit_record_is_written() {
+    let spec = spec(20 * MS);
+    let (mut native, journal) = journal(&spec);
+    let (syncer, looks) = (journal.clone(), Rc::new(RefCell::new(Vec::new())));
     native.spawn(Placement::Pinned(1), SpawnKind::Foreground, move |m| async move {
         let handle = syncer.start(&m, credits::INODE).await;
         let transaction = syncer.stop(&m, handle, &[Block::Extents(1)]).await;
@@ -45,6 +54,36 @@ fn the_device_is_still_to_be_flushed_until_the_commit_record_is_written() {
     let outcome = native.run(&spec);
     assert!(outcome.stall.is_none() && outcome.broken.is_empty(), "{outcome:?}");
     assert_eq!(*looks.borrow(), [(true, true), (false, true), (false, true)]);
+}
+
+#[test]
+fn blocks_are_closed_to_handles_one_after_the_other() {
+    let spec = spec(20 * MS);
+    let (mut native, journal) = journal(&spec);
+    let blocks: Vec<_> = (0..100).map(Block::Extents).collect();
+    let (first, last) = (blocks[0], blocks[99]);
+    let (syncer, waits) = (journal.clone(), Rc::new(RefCell::new(Vec::new())));
+    native.spawn(Placement::Pinned(1), SpawnKind::Foreground, move |m| async move {
+        let handle = syncer.start(&m, credits::INODE).await;
+        let transaction = syncer.stop(&m, handle, &blocks).await;
+        syncer.sync(&m, transaction).await;
+    });
+    let seen = waits.clone();
+    native.spawn(Placement::Pinned(2), SpawnKind::Foreground, move |m| async move {
+        while !journal.shadow.get().covers(1, 0) {
+            m.sleep(from_ns(10.0)).await;
+        }
+        let mut handle = journal.start(&m, credits::INODE).await;
+        for block in [last, first] {
+            let asked = m.now();
+            journal.get_write_access(&m, &mut handle, &[block]).await;
+            seen.borrow_mut().push(m.now() - asked > MS);
+        }
+        journal.stop(&m, handle, &[]).await;
+    });
+    let outcome = native.run(&spec);
+    assert!(outcome.stall.is_none() && outcome.broken.is_empty(), "{outcome:?}");
+    assert_eq!(*waits.borrow(), [false, true], "only the first is on its way to the log");
 }
 
 #[test]

@@ -52,9 +52,9 @@ impl Buffer {
         }
     }
 
-    /// Of which a transaction logs these chunks.
+    /// Of which a transaction logs these chunks, too.
     pub fn logging(self, chunks: Chunks) -> Self {
-        Self { chunks, ..self }
+        Self { chunks: self.chunks | chunks, ..self }
     }
 
     /// As transactions log it.

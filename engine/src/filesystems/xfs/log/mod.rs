@@ -89,6 +89,12 @@ impl Logged {
         self
     }
 
+    /// And those of these of which something is logged.
+    pub fn blocks(mut self, buffers: &[Buffer]) -> Self {
+        self.items.extend(buffers.iter().filter(|buffer| buffer.chunks > 0).map(Buffer::item));
+        self
+    }
+
     /// And so many that have no lines of their own here: the group's free space trees and free list, and an inode that is being made.
     pub fn further(mut self, items: usize) -> Self {
         self.further = items;

@@ -1,6 +1,7 @@
 //! Rules of the AIL's thread and of space in the log, on the native machine: a small mounted filesystem whose costs are all 100 ns, on a
 //! device that needs 2 ms to write.
 
+mod directories;
 mod eras;
 
 use super::ail::Subject;

@@ -217,8 +217,9 @@ impl Xfs {
         }
         let each = (c.listed - c.alone).saturating_sub(c.traced_regions);
         m.run(Account::System, self.clusters.logging(m, &inodes, each)).await;
-        let items = [inode.item(), group.agi.item(), group.inobt.item(), group.finobt.item()];
-        self.log.commit(m, Logged::items(items).buffers(&inodes)).await;
+        let agino = self.number(inode.ino).agino;
+        let items = [inode.item(), group.agi_of_unlinked(agino).item()];
+        self.log.commit(m, Logged::items(items).buffers(&group.records_of(agino)).buffers(&inodes)).await;
         m.run(Account::System, c.commit).await;
         inode.iunlock(m).await; // the inode is the transaction's own: released first
         group.agi.unlock(m).await;

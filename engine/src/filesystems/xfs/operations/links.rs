@@ -40,7 +40,7 @@ impl Xfs {
         let added = self.layout.borrow_mut().add_name(d.id, name, inode.ino)?;
         let (grows, space) = (added.new_blocks > 0, &self.costs.space);
         let renamed = Renamed {
-            buffers: d.logged(added.after, &added.touches).into_iter().collect(),
+            buffers: self.directory_blocks(m, &[added.touches]),
             time: scan
                 + self.costs.add_name_time(added.after)
                 + self.costs.commit_names_time(added.after)
@@ -49,7 +49,7 @@ impl Xfs {
             shrinks: false,
             touches: [added.touches, Touches::default()],
         };
-        let logged = Logged::items([d.item(), inode.item()]).buffers(&renamed.buffers);
+        let logged = Logged::items([d.item(), inode.item()]).blocks(&renamed.buffers);
         self.commit_rename(m, d, &renamed, logged, time).await;
         self.log.committed(m, ticket).await;
         for ilock in inodes.into_iter().rev() {

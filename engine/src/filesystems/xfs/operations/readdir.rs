@@ -5,6 +5,7 @@
 //! Left out: read ahead. A directory that takes several calls begins each at its first block.
 
 use crate::filesystems::xfs::mount::Xfs;
+use crate::filesystems::xfs::structures::touch::BlockKind;
 use crate::filesystems::DirId;
 use crate::waist::{Access, Account, Machine, Side, Time};
 
@@ -16,8 +17,8 @@ impl Xfs {
         m.touch(d.line, Access::Read);
         let in_blocks = each * Time::from(names);
         m.run(Account::System, time.saturating_sub(in_blocks)).await;
-        for (block, &here) in blocks.iter().enumerate() {
-            let buffer = self.data_block(m, dir, block as u32);
+        for &(block, here) in &blocks {
+            let buffer = self.directory_buffer(m, BlockKind::DirData, block).lock;
             m.lock(d.ilock, Side::Read).await;
             m.lock(buffer, Side::Write).await;
             m.unlock(d.ilock, Side::Read).await;
@@ -32,12 +33,12 @@ impl Xfs {
     }
 
     /// How many of the directory's first names lie in each data block; nothing if they are in its inode.
-    fn names_by_block(&self, dir: DirId, mut names: u32) -> Vec<u32> {
+    fn names_by_block(&self, dir: DirId, mut names: u32) -> Vec<(u64, u32)> {
         let layout = self.layout.borrow();
         let mut blocks = Vec::new();
-        for all in layout.dir(self.directory(dir).id).names_by_block() {
+        for (block, all) in layout.dir(self.directory(dir).id).names_by_block() {
             let here = all.min(names);
-            blocks.push(here);
+            blocks.push((block, here));
             names -= here;
             if names == 0 {
                 break;

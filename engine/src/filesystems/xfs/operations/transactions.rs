@@ -4,6 +4,7 @@
 //! The AGI of a directory's allocation group is held from the inode allocation to commit in `create`, from the unlinked-list
 //! insertion to commit in `unlink`, and once more in the worker that frees the inode later: three times a file.
 
+use super::super::directory_buffers::Blocks;
 use super::super::inode::{Inode, Number};
 use super::super::log::buffer::{lock_all, unlock_all, Buffer};
 use super::super::log::grant::{Ticket, TR_CREATE, TR_MKDIR, TR_REMOVE, TR_RENAME};
@@ -21,7 +22,7 @@ use crate::waist::{Access, Account, ClassId, LockId, Side, Time};
 
 /// What a rename does to directories.
 pub(super) struct Renamed {
-    pub(super) buffers: arrayvec::ArrayVec<Buffer, 8>,
+    pub(super) buffers: Blocks,
     pub(super) time: Time,
     pub(super) grows: bool,
     pub(super) shrinks: bool,
@@ -86,7 +87,7 @@ impl Xfs {
         self.log.committed(m, ticket).await;
         m.run(Account::System, c.release).await;
         let id = self.layout.borrow_mut().add_directory(d.id, new.ino);
-        let dir = self.new_directory(m, id, slot);
+        let dir = self.new_directory(id, slot);
         self.inodes.inode(slot).iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
         Ok(dir)
@@ -149,8 +150,7 @@ impl Xfs {
         work += self.passed_by(d, name) * self.costs.short.add;
         let touch = self.layout.borrow_mut().add_name(d.id, name, inode.ino)?;
         let (form, new_blocks) = (touch.after, touch.new_blocks);
-        let mut d = *d;
-        let buffers = d.logged(form, &touch.touches);
+        let buffers = self.directory_blocks(m, &[touch.touches]);
         lock_all(m, &buffers).await;
         self.get_buffers(m, &touch.touches).await;
         work += self.costs.add_name_time(form);
@@ -164,10 +164,7 @@ impl Xfs {
             work += if new_chunk { space.chunk } else { 0 };
         }
         m.run(Account::System, work + finish).await;
-        if new_blocks > 0 {
-            self.renew_data_block(&mut d, &touch.touches);
-        }
-        self.commit_create(m, &d, inode, group, (form, allocates), &touch.touches).await;
+        self.commit_create(m, d, inode, group, (form, allocates), &buffers).await;
         group.unlock_inode_trees(m).await;
         unlock_all(m, &buffers).await;
         if allocates {
@@ -184,10 +181,11 @@ impl Xfs {
         inode: Inode,
         group: AllocationGroup,
         (form, allocates): (DirForm, bool),
-        touches: &Touches,
+        blocks: &[Buffer],
     ) {
-        let items = [d.item(), inode.item(), group.agi.item(), group.finobt.item(), group.inobt.item()];
-        let mut logged = Logged::items(items).buffers(&d.logged(form, touches));
+        let records = group.records_of(self.number(inode.ino).agino);
+        let items = [d.item(), inode.item(), group.agi.item()];
+        let mut logged = Logged::items(items).buffers(&records).blocks(blocks);
         if allocates {
             logged = logged.buffers(&[group.agf]).further(2);
         }
@@ -220,7 +218,7 @@ impl Xfs {
         if self.unlinked == UnlinkedList::InMemory {
             lock_all(m, &inodes).await;
         }
-        let items = Logged::items([d.item(), inode.item(), group.agi.item()]);
+        let items = Logged::items([d.item(), inode.item(), group.agi_of_unlinked(self.number(inode.ino).agino).item()]);
         self.commit_remove(m, items, form, &buffers, &inodes).await;
         group.agi.unlock(m).await;
         unlock_all(m, &buffers).await;
@@ -238,13 +236,13 @@ impl Xfs {
         m: &M,
         d: &XfsDirectory,
         name: &[u8],
-    ) -> (DirForm, arrayvec::ArrayVec<Buffer, 4>, bool) {
+    ) -> (DirForm, Blocks, bool) {
         let scan = self.passed_by(d, name) * self.costs.short.remove;
         let removed = self.layout.borrow_mut().remove_name(d.id, name).map(|(_, touch)| touch);
         let (form, frees_blocks) =
             removed.map_or((DirForm::Short, false), |touch| (touch.before, touch.freed_blocks > 0));
         let touches = removed.map_or_else(Touches::default, |touch| touch.touches);
-        let buffers = d.logged(form, &touches);
+        let buffers = self.directory_blocks(m, &[touches]);
         lock_all(m, &buffers).await;
         self.get_buffers(m, &touches).await;
         m.run(Account::System, scan + self.costs.remove_name_time(form) + self.costs.unlink.finish).await;
@@ -263,7 +261,7 @@ impl Xfs {
         let c = &self.costs.unlink;
         let each = (c.listed - c.alone).saturating_sub(c.traced_regions);
         m.run(Account::System, self.clusters.logging(m, listed, each)).await;
-        self.log.commit(m, items.buffers(blocks).buffers(listed)).await;
+        self.log.commit(m, items.blocks(blocks).buffers(listed)).await;
         m.run(Account::System, self.costs.commit_remove_time(form)).await;
     }
 
@@ -307,8 +305,8 @@ impl Xfs {
             m.lock(ilock, Side::Write).await;
         }
         m.touch(old.line, Access::Write);
-        let renamed = self.change_names(old, new, names, inode.ino)?;
-        let mut logged = Logged::items([old.item(), inode.item()]).buffers(&renamed.buffers);
+        let renamed = self.change_names(m, old, new, names, inode.ino)?;
+        let mut logged = Logged::items([old.item(), inode.item()]).blocks(&renamed.buffers);
         if old.id != new.id {
             m.touch(new.line, Access::Write);
             logged = logged.and(new.item());
@@ -349,8 +347,9 @@ impl Xfs {
     }
 
     /// The new name in, the old one out.
-    fn change_names(
+    fn change_names<M: Machine>(
         &self,
+        m: &M,
         old: &XfsDirectory,
         new: &XfsDirectory,
         names: Renaming<'_>,
@@ -364,10 +363,8 @@ impl Xfs {
         let (before, shrinks) = removed.map_or((DirForm::Short, false), |touch| (touch.before, touch.freed_blocks > 0));
         let touches = [added.touches, removed.map_or_else(Touches::default, |touch| touch.touches)];
         let same = old.id == new.id;
-        let mut buffers: arrayvec::ArrayVec<_, 8> = new.logged(added.after, &added.touches).into_iter().collect();
-        if !same {
-            buffers.extend(old.buffers(before));
-        }
+        drop(layout);
+        let buffers = self.directory_blocks(m, &touches);
         let grows = added.new_blocks > 0;
         let space = &self.costs.space;
         let grown = scans + if grows { space.allocate + space.new_dir_block } else { 0 };

@@ -160,6 +160,7 @@ impl BlockMap {
         let near = self.adjacent(at, offset, change.groups).unwrap_or(inode);
         let start = change.take_block(near, minleft)?;
         self.add(at, Mapping { offset, start, len: 1 }, change);
+        change.touches.allocate(start);
         if self.tree.is_none() && self.extents.len() > self.inline_extents() {
             let leaf = change.take_block(inode, 0)?;
             change.touches.add(BlockKind::Bmbt, leaf);

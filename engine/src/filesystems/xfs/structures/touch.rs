@@ -64,15 +64,19 @@ const LOOKS_SHIFT: u32 = 60;
 /// Entries of a tree's block that are in a cache line: records and pairs of key and pointer take 8 to 16 bytes.
 const ENTRIES_PER_LINE: u32 = 4;
 
+/// New blocks that one report can hold: of data, the free index, and a leaf and a node for each half of a split.
+const NEW: usize = 8;
+
 /// Buffers in the order of their first lock, each once: a transaction that has a buffer gets it again for nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Touches {
     packed: [u64; CAPACITY],
+    /// What a transaction logs of each, where that is told: of directories' blocks.
+    logged: [Chunks; CAPACITY],
     len: u8,
-    /// What is logged of the directory's data block.
-    pub data: Chunks,
-    /// What is logged of its hash index, which in block form is in the same block.
-    pub index: Chunks,
+    /// Blocks of a directory that are new, and how many there are.
+    new: [u64; NEW],
+    news: u8,
 }
 
 /// Chunks of a block of 4 KiB that a transaction logs (`xfs_buf_item_log`), a bit for each 128 bytes (`XFS_BLF_CHUNK`).
@@ -96,6 +100,31 @@ impl Touches {
             let lines = entries.div_ceil(ENTRIES_PER_LINE).max(1);
             self.add_searched(kind, base + block, lines.ilog2() + 1);
         }
+    }
+
+    /// Adds a buffer of which the transaction logs these chunks.
+    pub fn log(&mut self, kind: BlockKind, fsblock: u64, chunks: Chunks) {
+        self.add(kind, fsblock);
+        let at = self.iter().position(|touched| touched == (kind, fsblock));
+        at.into_iter().for_each(|at| self.logged[at] |= chunks);
+    }
+
+    /// A directory has a new block.
+    pub fn allocate(&mut self, fsblock: u64) {
+        if let Some(new) = self.new.get_mut(usize::from(self.news)) {
+            *new = fsblock;
+            self.news += 1;
+        }
+    }
+
+    /// Filesystem block numbers of a directory's new blocks.
+    pub fn new_blocks(&self) -> &[u64] {
+        &self.new[..usize::from(self.news)]
+    }
+
+    /// Kind and filesystem block number of each buffer, and what is logged of it.
+    pub fn logged(&self) -> impl Iterator<Item = (BlockKind, u64, Chunks)> + '_ {
+        self.iter().zip(self.logged).map(|((kind, fsblock), chunks)| (kind, fsblock, chunks))
     }
 
     fn add_searched(&mut self, kind: BlockKind, fsblock: u64, looks: u32) {

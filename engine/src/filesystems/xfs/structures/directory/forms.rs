@@ -5,7 +5,7 @@ use super::data::{entry_size, DataBlock, FreeRun, DATA_HEADER, DIR_BLOCK};
 use super::hash::{name_hash, HashEntries, HashEntry};
 use super::node::NodeIndex;
 use super::short::ShortForm;
-use super::storage::{Storage, FREE_OFFSET, HASH_ENTRY, LEAF_HEADER, LEAF_OFFSET, NO_BLOCK};
+use super::storage::{index_chunks, Storage, BEST, FREE_OFFSET, HASH_ENTRY, LEAF_HEADER, LEAF_OFFSET, NO_BLOCK};
 use super::{Body, Directory};
 use crate::filesystems::xfs::structures::bmap::Change;
 use crate::filesystems::xfs::structures::groups::NoSpace;
@@ -16,8 +16,6 @@ use std::ops::Range;
 const BLOCK_TAIL: usize = 8;
 /// Count of free space values at the end of a leaf-form index block.
 const LEAF_TAIL: usize = 4;
-/// Bytes of a free space value.
-const BEST: usize = 2;
 
 impl Directory {
     // Shortform and block form
@@ -28,7 +26,6 @@ impl Directory {
         let db = self.storage.grow_data(change)?;
         let end = DIR_BLOCK - BLOCK_TAIL - HASH_ENTRY * (short.count() + 2);
         let fsblock = self.storage.fsblock(db);
-        change.touches.add(BlockKind::DirBlock, fsblock);
         let mut block = DataBlock::new(fsblock, end);
         let mut index = HashEntries::default();
         let mut at = DATA_HEADER;
@@ -39,8 +36,7 @@ impl Directory {
             at = offset + entry_size(name.len());
         }
         block.finish_building(at);
-        change.touches.data |= chunks(0..at + 4);
-        change.touches.index |= chunks(end..DIR_BLOCK);
+        change.touches.log(BlockKind::DirBlock, fsblock, chunks(0..at + 4) | chunks(end..DIR_BLOCK));
         self.storage.data[db] = Some(block);
         self.body = Body::Block(index);
         Ok(())
@@ -69,11 +65,12 @@ impl Directory {
     pub(super) fn block_to_leaf(&mut self, change: &mut Change<'_>) -> Result<(), NoSpace> {
         let Body::Block(index) = &mut self.body else { unreachable!() };
         let fsblock = self.storage.map.grow(self.storage.inode_block, LEAF_OFFSET, change)?;
-        change.touches.add(BlockKind::DirLeaf, fsblock);
+        change.touches.log(BlockKind::DirLeaf, fsblock, leaf_chunks(0..index.len()));
         let block = self.storage.data[0].as_mut().expect("a block-form directory has one block");
+        let freed = chunks(block.end()..block.end() + 4) | chunks(DIR_BLOCK - 2..DIR_BLOCK);
+        change.touches.log(BlockKind::DirBlock, block.fsblock, chunks(0..DATA_HEADER) | freed);
         block.move_end(DIR_BLOCK);
         let bests = vec![block.longest()];
-        change.touches.index |= leaf_chunks(0..index.len());
         self.body = Body::Leaf { fsblock, index: std::mem::take(index), bests };
         Ok(())
     }
@@ -111,7 +108,8 @@ impl Directory {
         };
         let offset = self.storage.add_entry(db, name, ino, change.touches);
         bests[db] = self.storage.block(db).longest();
-        change.touches.index |= leaf_chunks(index.insert(at, HashEntry::new(hash, db, offset)));
+        let moved = index.insert(at, HashEntry::new(hash, db, offset));
+        change.touches.log(BlockKind::DirLeaf, *fsblock, leaf_chunks(moved));
         Ok(true)
     }
 
@@ -124,9 +122,10 @@ impl Directory {
         }
         let (at, (db, offset), ino) = find_in(index, &self.storage, name, hash)?;
         index.kill(at);
-        change.touches.index |= leaf_chunks(at..at + 1);
+        change.touches.log(BlockKind::DirLeaf, *fsblock, leaf_chunks(at..at + 1));
         let block = self.storage.block(db);
-        change.touches.data |= block.remove(offset);
+        let removed = block.remove(offset);
+        change.touches.log(BlockKind::DirData, block.fsblock, removed);
         bests[db] = block.longest();
         if block.is_empty() {
             self.storage.shrink_data(db, change);
@@ -147,10 +146,11 @@ impl Directory {
         if block.tail().is_none_or(|tail| usize::from(tail.len) < need) {
             return;
         }
-        change.touches.add(BlockKind::DirData, block.fsblock);
         block.move_end(DIR_BLOCK - need);
         index.compact();
         let index = std::mem::take(index);
+        let logged = chunks(0..DATA_HEADER) | block_chunks(&index, 0..index.len());
+        change.touches.log(BlockKind::DirData, block.fsblock, logged);
         self.storage.map.shrink(LEAF_OFFSET, change);
         self.body = Body::Block(index);
         self.block_to_short(change);
@@ -162,7 +162,7 @@ impl Directory {
     pub(super) fn leaf_to_node(&mut self, change: &mut Change<'_>) -> Result<(), NoSpace> {
         let Body::Leaf { fsblock, index, bests } = &mut self.body else { unreachable!() };
         let free = self.storage.map.grow(self.storage.inode_block, FREE_OFFSET, change)?;
-        change.touches.add(BlockKind::DirFree, free);
+        change.touches.log(BlockKind::DirFree, free, chunks(0..LEAF_HEADER + BEST * bests.len()));
         let (index, bests) = (std::mem::take(index), std::mem::take(bests));
         self.body = Body::Node(NodeIndex::new(*fsblock, index, free, bests));
         Ok(())
@@ -178,6 +178,7 @@ impl Directory {
         }
         let (fsblock, index, bests) = node.take_only_blocks();
         self.storage.map.shrink(FREE_OFFSET, change);
+        change.touches.log(BlockKind::DirLeaf, fsblock, leaf_chunks(0..index.len()));
         self.body = Body::Leaf { fsblock, index, bests };
         self.leaf_to_block(change);
     }
@@ -236,17 +237,17 @@ pub(super) fn block_add(
         BlockSpace::Free(_) => {}
     }
     let (BlockSpace::Free(offset) | BlockSpace::Compact(offset)) = need;
-    touches.data |= block.add(offset, name, ino);
+    let added = block.add(offset, name, ino);
     let stale = index.stale() > 0;
     let moved = index.insert(at, HashEntry::new(hash, 0, offset));
-    touches.index |= block_chunks(index, if stale { moved } else { 0..at + 1 });
+    let entries = block_chunks(index, if stale { moved } else { 0..at + 1 });
+    touches.log(BlockKind::DirBlock, block.fsblock, added | entries);
     true
 }
 
 /// What is logged of the block of a hash index: its header, these entries, and the longest runs at its end.
 fn leaf_chunks(entries: Range<usize>) -> Chunks {
-    let place = |entry| LEAF_HEADER + HASH_ENTRY * entry;
-    chunks(0..LEAF_HEADER) | chunks(place(entries.start)..place(entries.end)) | chunks(DIR_BLOCK - LEAF_TAIL..DIR_BLOCK)
+    index_chunks(entries) | chunks(DIR_BLOCK - LEAF_TAIL..DIR_BLOCK)
 }
 
 /// What is logged of the index of a block-form directory, which grows downwards: these entries, and their numbers at the end.

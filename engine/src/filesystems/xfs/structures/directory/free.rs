@@ -1,13 +1,13 @@
 //! The free index of a node-form directory (`xfs_dir2_node.c`): of each data block the longest free run, in blocks of their own.
 
 use super::data::{DataBlock, DIR_BLOCK};
-use super::storage::{put, Storage, FREE_OFFSET, LEAF_HEADER, NO_BLOCK};
+use super::storage::{put, Storage, BEST, FREE_OFFSET, LEAF_HEADER, NO_BLOCK};
 use crate::filesystems::xfs::structures::bmap::Change;
 use crate::filesystems::xfs::structures::groups::NoSpace;
-use crate::filesystems::xfs::structures::touch::{BlockKind, Touches};
+use crate::filesystems::xfs::structures::touch::{chunks, BlockKind, Touches};
 
 /// Data blocks that one free index block stands for (`free_max_bests`).
-const BESTS_MAX: usize = (DIR_BLOCK - LEAF_HEADER) / 2;
+const BESTS_MAX: usize = (DIR_BLOCK - LEAF_HEADER) / BEST;
 
 /// A block of the free index.
 #[derive(Clone, Debug)]
@@ -85,20 +85,27 @@ impl FreeIndex {
         Ok(db)
     }
 
-    /// The longest free run of data block `db` is `best` now.
-    pub(super) fn set(&mut self, db: usize, best: u16) {
+    /// The longest free run of data block `db` is `best` now. Only what differs is logged (`xfs_dir2_free_log_bests`), and the header if there
+    /// are more.
+    pub(super) fn set(&mut self, db: usize, best: u16, touches: &mut Touches) {
         let bests = self.bests(db / BESTS_MAX);
         let i = db % BESTS_MAX;
+        let mut logged = 0;
         if i >= bests.len() {
             bests.resize(i + 1, NO_BLOCK);
+            logged |= chunks(0..LEAF_HEADER);
         }
-        bests[i] = best;
+        if std::mem::replace(&mut bests[i], best) != best {
+            logged |= chunks(LEAF_HEADER + BEST * i..LEAF_HEADER + BEST * (i + 1));
+        }
+        touches.log(BlockKind::DirFree, self.block(db / BESTS_MAX).fsblock, logged);
     }
 
     /// `xfs_dir3_data_block_free`: the data block is gone; an unused free index block goes with it.
     pub(super) fn drop(&mut self, db: usize, storage: &mut Storage, change: &mut Change<'_>) {
-        self.set(db, NO_BLOCK);
+        self.set(db, NO_BLOCK, change.touches);
         let at = db / BESTS_MAX;
+        change.touches.log(BlockKind::DirFree, self.block(at).fsblock, chunks(0..LEAF_HEADER));
         let bests = self.bests(at);
         while bests.last() == Some(&NO_BLOCK) {
             bests.pop();

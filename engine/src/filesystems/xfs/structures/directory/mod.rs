@@ -143,14 +143,14 @@ impl Directory {
         &self.storage.map
     }
 
-    /// How many names each data block has, besides `.` and `..`.
-    pub fn names_by_block(&self) -> impl Iterator<Item = u32> + '_ {
+    /// Each data block, and how many names it has besides `.` and `..`.
+    pub fn names_by_block(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let is_name = |block: &DataBlock, at: usize| !matches!(block.entry(at).0, b"." | b"..");
         self.storage
             .data
             .iter()
             .flatten()
-            .map(move |block| block.entries().filter(|&at| is_name(block, at)).count() as u32)
+            .map(move |block| (block.fsblock, block.entries().filter(|&at| is_name(block, at)).count() as u32))
     }
 
     /// Block counts.
@@ -303,9 +303,10 @@ impl Directory {
             Body::Block(index) => {
                 change.touches.add(BlockKind::DirBlock, self.storage.fsblock(0));
                 let (at, offset, ino) = find_in(index, &self.storage, name, hash)?;
-                change.touches.data |= self.storage.block(0).remove(offset.1);
+                let removed = self.storage.block(0).remove(offset.1);
                 index.kill(at);
-                change.touches.index |= block_chunks(index, at..at + 1);
+                let logged = removed | block_chunks(index, at..at + 1);
+                change.touches.log(BlockKind::DirBlock, self.storage.fsblock(0), logged);
                 if SHORTEST_ENTRY * (index.live() - 2) < DATA_FORK_SIZE.max(ROOT_FORK_SIZE) {
                     self.block_to_short(change);
                 }

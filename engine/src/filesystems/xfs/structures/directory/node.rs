@@ -5,10 +5,11 @@ mod balance;
 use super::data::{entry_size, DataBlock, DIR_BLOCK};
 use super::free::{FreeIndex, Looked};
 use super::hash::{HashEntries, HashEntry};
-use super::storage::{Storage, HASH_ENTRY, LEAF_HEADER};
+use super::storage::{index_chunks, Storage, HASH_ENTRY, LEAF_HEADER};
 use crate::filesystems::xfs::structures::bmap::Change;
 use crate::filesystems::xfs::structures::groups::NoSpace;
 use crate::filesystems::xfs::structures::touch::{BlockKind, Touches};
+use std::ops::Range;
 
 /// Hash entries in a leaf, and children of a node (`leaf_max_ents`, `node_ents`).
 const ENTRIES_MAX: usize = (DIR_BLOCK - LEAF_HEADER) / HASH_ENTRY;
@@ -44,8 +45,25 @@ impl DaBlock {
     }
 
     fn touch(&self, touches: &mut Touches) {
-        let kind = if self.level == 0 { BlockKind::DirLeafN } else { BlockKind::DaNode };
-        touches.add(kind, self.fsblock);
+        touches.add(self.kind(), self.fsblock);
+    }
+
+    /// A transaction logs the header and these entries or children.
+    fn log(&self, entries: Range<usize>, touches: &mut Touches) {
+        touches.log(self.kind(), self.fsblock, index_chunks(entries));
+    }
+
+    /// All of them.
+    fn log_all(&self, touches: &mut Touches) {
+        self.log(0..self.leaf.len() + self.node.len(), touches);
+    }
+
+    fn kind(&self) -> BlockKind {
+        if self.level == 0 {
+            BlockKind::DirLeafN
+        } else {
+            BlockKind::DaNode
+        }
     }
 }
 
@@ -137,11 +155,11 @@ impl NodeIndex {
             None => self.free.add_data_block(storage, change)?,
         };
         let offset = storage.add_entry(db, name, ino, change.touches);
-        self.free.set(db, storage.block(db).longest());
+        self.free.set(db, storage.block(db).longest(), change.touches);
         let entry = HashEntry::new(hash, db, offset);
         let (slot, index) = path.leaf();
-        if self.leaf_insert(slot, index, entry) {
-            self.fix_hash_path(&path, path.active);
+        if self.leaf_insert(slot, index, entry, change.touches) {
+            self.fix_hash_path(&path, path.active, change.touches);
             return Ok(());
         }
         self.split(&mut path, entry, storage, change)
@@ -159,10 +177,13 @@ impl NodeIndex {
         let (slot, index) = path.leaf();
         let leaf = &mut self.da_mut(slot).leaf;
         leaf.kill(index);
-        let bytes = LEAF_HEADER + HASH_ENTRY * leaf.live();
+        let live = leaf.live();
+        let bytes = LEAF_HEADER + HASH_ENTRY * live;
+        self.da(slot).log(index..index + 1, change.touches);
         let block = storage.block(db);
         let before = block.longest();
-        change.touches.data |= block.remove(offset);
+        let removed = block.remove(offset);
+        change.touches.log(BlockKind::DirData, block.fsblock, removed);
         let (longest, empty) = (block.longest(), block.is_empty());
         if longest > before {
             self.free.touch(db, change.touches);
@@ -170,10 +191,10 @@ impl NodeIndex {
                 storage.shrink_data(db, change);
                 self.free.drop(db, storage, change);
             } else {
-                self.free.set(db, longest);
+                self.free.set(db, longest, change.touches);
             }
         }
-        self.fix_hash_path(&path, path.active);
+        self.fix_hash_path(&path, path.active, change.touches);
         if bytes < JOIN_BYTES && path.active > 1 {
             self.join(&mut path, storage, change);
         }
@@ -308,7 +329,7 @@ impl NodeIndex {
     }
 
     /// `xfs_da3_fixhashpath`: the greatest hash of the block at depth `active` changed.
-    fn fix_hash_path(&mut self, path: &Path, active: usize) {
+    fn fix_hash_path(&mut self, path: &Path, active: usize, touches: &mut Touches) {
         let mut last = self.da(path.at[active - 1].0).last_hash();
         for &(slot, index) in path.at[..active - 1].iter().rev() {
             let block = self.da_mut(slot);
@@ -316,21 +337,26 @@ impl NodeIndex {
                 break;
             }
             block.node[index].0 = last;
+            block.log(index..index + 1, touches);
             last = block.last_hash();
         }
     }
 
     /// `xfs_dir2_leafn_add`; false when the leaf is full.
-    fn leaf_insert(&mut self, slot: u32, mut index: usize, entry: HashEntry) -> bool {
-        let leaf = &mut self.da_mut(slot).leaf;
-        if leaf.len() == ENTRIES_MAX {
-            match leaf.stale() {
-                0 => return false,
-                1 => {}
-                _ => index = leaf.compact_but_one(index),
-            }
+    fn leaf_insert(&mut self, slot: u32, mut index: usize, entry: HashEntry, touches: &mut Touches) -> bool {
+        let block = self.da_mut(slot);
+        let leaf = &mut block.leaf;
+        let compacts = leaf.len() == ENTRIES_MAX && leaf.stale() > 1;
+        if compacts {
+            index = leaf.compact_but_one(index);
+        } else if leaf.len() == ENTRIES_MAX && leaf.stale() == 0 {
+            return false;
         }
-        leaf.insert(index, entry);
+        let moved = leaf.insert(index, entry);
+        block.log(moved, touches);
+        if compacts {
+            block.log_all(touches);
+        }
         true
     }
 }

@@ -3,7 +3,8 @@
 use super::data::{DataBlock, DIR_BLOCK};
 use crate::filesystems::xfs::structures::bmap::{BlockMap, Change};
 use crate::filesystems::xfs::structures::groups::NoSpace;
-use crate::filesystems::xfs::structures::touch::{BlockKind, Touches};
+use crate::filesystems::xfs::structures::touch::{chunks, BlockKind, Chunks, Touches};
+use std::ops::Range;
 
 /// File offsets, in blocks, of the three parts of a directory (`XFS_DIR2_SPACE_SIZE`, 32 GiB each).
 pub(super) const LEAF_OFFSET: u32 = 8_388_608;
@@ -12,6 +13,8 @@ pub(super) const FREE_OFFSET: u32 = 2 * LEAF_OFFSET;
 pub(super) const LEAF_HEADER: usize = 64;
 /// Bytes of a hash entry.
 pub(super) const HASH_ENTRY: usize = 8;
+/// Bytes of a free space value.
+pub(super) const BEST: usize = 2;
 /// A data block that does not exist (`NULLDATAOFF`).
 pub(super) const NO_BLOCK: u16 = u16::MAX;
 
@@ -48,9 +51,9 @@ impl Storage {
     /// Puts an entry at the start of the largest free run of block `db`.
     pub(super) fn add_entry(&mut self, db: usize, name: &[u8], ino: u64, touches: &mut Touches) -> usize {
         let block = self.block(db);
-        touches.add(BlockKind::DirData, block.fsblock);
         let offset = block.best()[0].offset.into();
-        touches.data |= block.add(offset, name, ino);
+        let chunks = block.add(offset, name, ino);
+        touches.log(BlockKind::DirData, block.fsblock, chunks);
         offset
     }
 
@@ -63,6 +66,12 @@ impl Storage {
     pub(super) fn fsblock(&self, db: usize) -> u64 {
         self.data[db].as_ref().map_or(0, |block| block.fsblock)
     }
+}
+
+/// What is logged of the header of an index block, and of these entries.
+pub(super) fn index_chunks(entries: Range<usize>) -> Chunks {
+    let place = |entry| LEAF_HEADER + HASH_ENTRY * entry;
+    chunks(0..LEAF_HEADER) | chunks(place(entries.start)..place(entries.end))
 }
 
 pub(super) fn first_hole<T>(blocks: &[Option<T>]) -> usize {

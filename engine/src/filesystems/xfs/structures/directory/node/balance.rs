@@ -8,7 +8,7 @@ use crate::filesystems::xfs::structures::directory::storage::{
     first_hole, put, Storage, HASH_ENTRY, LEAF_HEADER, LEAF_OFFSET,
 };
 use crate::filesystems::xfs::structures::groups::NoSpace;
-use crate::filesystems::xfs::structures::touch::{BlockKind, Touches};
+use crate::filesystems::xfs::structures::touch::Touches;
 
 impl NodeIndex {
     fn grow(&mut self, level: usize, storage: &mut Storage, change: &mut Change<'_>) -> Result<u32, NoSpace> {
@@ -29,10 +29,10 @@ impl NodeIndex {
         change: &mut Change<'_>,
     ) -> Result<(), NoSpace> {
         let mut added = self.split_leaf(path.leaf(), entry, storage, change)?;
-        self.fix_hash_path(path, path.active);
+        self.fix_hash_path(path, path.active, change.touches);
         for depth in (0..path.active - 1).rev() {
             let next = self.add_child(&mut path.at[depth], added, storage, change)?;
-            self.fix_hash_path(path, depth + 1);
+            self.fix_hash_path(path, depth + 1, change.touches);
             match next {
                 Some(slot) => added = slot,
                 None => return Ok(()),
@@ -56,7 +56,10 @@ impl NodeIndex {
         self.da_mut(new).leaf = moved;
         self.link_after(old, new);
         let (slot, index) = if index <= keep { (old, index) } else { (new, index - keep) };
-        self.leaf_insert(slot, index, entry);
+        self.leaf_insert(slot, index, entry, change.touches);
+        for slot in [old, new] {
+            self.da(slot).log_all(change.touches);
+        }
         Ok(new)
     }
 
@@ -84,6 +87,8 @@ impl NodeIndex {
             Some(right) if at.1 > keep => self.da_mut(right).node.insert(at.1 - keep, (hash, child)),
             _ => self.da_mut(at.0).node.insert(at.1, (hash, child)),
         }
+        self.da(at.0).log(at.1.min(self.da(at.0).node.len())..self.da(at.0).node.len(), change.touches);
+        new.into_iter().for_each(|right| self.da(right).log_all(change.touches));
         Ok(new)
     }
 
@@ -97,7 +102,9 @@ impl NodeIndex {
         *self.da_mut(left) = DaBlock { fsblock, ..root };
         self.da_mut(right).back = left;
         self.da_mut(0).node = [left, right].map(|slot| (self.da(slot).last_hash(), slot)).to_vec();
-        change.touches.add(BlockKind::DaNode, self.da(0).fsblock);
+        for slot in [0, left] {
+            self.da(slot).log_all(change.touches);
+        }
         Ok(())
     }
 
@@ -115,7 +122,7 @@ impl NodeIndex {
         while path.active > 1 {
             let depth = path.active - 1;
             if self.da(path.at[depth].0).level > 0 {
-                self.remove_child(path, depth);
+                self.remove_child(path, depth, change.touches);
             }
             let Some(keep) = self.to_join(path, change.touches) else { return };
             let (drop, save) = (path.at[depth].0, keep.at[depth].0);
@@ -133,23 +140,26 @@ impl NodeIndex {
                 }
                 block.node.append(&mut node);
             }
-            self.fix_hash_path(&keep, path.active);
+            self.da(save).log_all(change.touches);
+            self.fix_hash_path(&keep, path.active, change.touches);
             self.shrink(drop, storage, change);
             path.active -= 1;
         }
-        self.remove_child(path, 0);
+        self.remove_child(path, 0, change.touches);
         self.join_root(storage, change);
     }
 
-    fn remove_child(&mut self, path: &mut Path, depth: usize) {
+    fn remove_child(&mut self, path: &mut Path, depth: usize, touches: &mut Touches) {
         let (slot, index) = path.at[depth];
         let node = &mut self.da_mut(slot).node;
         node.remove(index);
         if index > 0 && index == node.len() {
             path.at[depth].1 -= 1;
         }
-        if !self.da(slot).node.is_empty() {
-            self.fix_hash_path(path, depth + 1);
+        let block = self.da(slot);
+        block.log(index..block.node.len().max(index), touches);
+        if !block.node.is_empty() {
+            self.fix_hash_path(path, depth + 1, touches);
         }
     }
 
@@ -208,6 +218,7 @@ impl NodeIndex {
         let fsblock = self.da(0).fsblock;
         let only = self.unlink(child);
         *self.da_mut(0) = DaBlock { fsblock, ..only };
+        self.da(0).log_all(change.touches);
         self.shrink(child, storage, change);
     }
 

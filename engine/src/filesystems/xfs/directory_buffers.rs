@@ -1,0 +1,86 @@
+//! Buffers of the blocks of directories, each with a lock, lines and a log item of its own; made when first asked for.
+
+use super::by_block::ByBlock;
+use super::log::buffer::{Buffer, Place};
+use super::mount::Xfs;
+use super::structures::geometry::Geometry;
+use super::structures::touch::{BlockKind, Touches};
+use crate::filesystems::costs::Costs;
+use crate::waist::{ClassId, Machine};
+use std::cell::RefCell;
+
+/// Those that a transaction has: of one directory, or of both in a rename. What splits more blocks at once loses some.
+pub(super) type Blocks = arrayvec::ArrayVec<Buffer, 10>;
+
+/// The buffers, and of how many lines they are by what is in the block.
+pub(super) struct DirectoryBuffers {
+    class: ClassId,
+    buffers: RefCell<ByBlock<Option<Buffer>>>,
+    node: u32,
+    leaf: u32,
+    free: u32,
+    data: u32,
+}
+
+impl DirectoryBuffers {
+    /// None has been asked for.
+    pub fn new<M: Machine>(m: &M, geometry: &Geometry, buffer: u32, costs: &Costs<'_>) -> Result<Self, String> {
+        let lines = |name: &str| costs.number(name).map(|n| buffer + n as u32);
+        Ok(Self {
+            class: m.class("xfs.directory block", "xfs.buffer"),
+            buffers: RefCell::new(ByBlock::new(geometry.agblklog)),
+            node: buffer,
+            leaf: lines("xfs_dir_leaf.data")?,
+            free: lines("xfs_dir_free.data")?,
+            data: lines("xfs_dir_data.data")?,
+        })
+    }
+
+    fn lines(&self, kind: BlockKind) -> Option<u32> {
+        match kind {
+            BlockKind::DirBlock | BlockKind::DirData => Some(self.data),
+            BlockKind::DirLeaf | BlockKind::DirLeafN => Some(self.leaf),
+            BlockKind::DirFree => Some(self.free),
+            BlockKind::DaNode => Some(self.node),
+            _ => None,
+        }
+    }
+}
+
+impl Xfs {
+    /// The buffer of a directory's block.
+    pub(super) fn directory_buffer<M: Machine>(&self, m: &M, kind: BlockKind, fsblock: u64) -> Buffer {
+        let blocks = &self.directory_buffers;
+        let new = || {
+            let layout = self.layout.borrow();
+            let (agno, agbno) = layout.geometry().split_fsblock(fsblock);
+            let place = Place { block: layout.geometry().linear(agno, agbno), blocks: 1 };
+            Buffer::new(m, blocks.class, blocks.lines(kind).unwrap_or(blocks.node), place)
+        };
+        *blocks.buffers.borrow_mut().of(fsblock).get_or_insert_with(new)
+    }
+
+    /// Buffers of directories that a transaction locks and logs, in the kernel's order, and what it logs of them. Blocks that it only reads
+    /// are left out, but for the inner ones of the hash tree.
+    pub(super) fn directory_blocks<M: Machine>(&self, m: &M, touches: &[Touches]) -> Blocks {
+        let mut found = Blocks::new();
+        for &fsblock in touches.iter().flat_map(Touches::new_blocks) {
+            if let Some(buffer) = self.directory_buffers.buffers.borrow_mut().of(fsblock) {
+                self.log.ail.borrow_mut().renew(buffer.lines);
+            }
+        }
+        for (kind, fsblock, chunks) in touches.iter().flat_map(Touches::logged) {
+            let read = chunks == 0 && kind != BlockKind::DaNode;
+            if read || self.directory_buffers.lines(kind).is_none() {
+                continue;
+            }
+            let buffer = self.directory_buffer(m, kind, fsblock);
+            if let Some(known) = found.iter_mut().find(|other| other.lock == buffer.lock) {
+                *known = known.logging(chunks);
+            } else if !found.is_full() {
+                found.push(buffer.logging(chunks));
+            }
+        }
+        found
+    }
+}
