@@ -14,6 +14,7 @@ use super::open_files::open_file::OpenFiles;
 use super::pages::data_pages::DataPages;
 use super::pages::folio_words::FolioWords;
 use super::pages::folios::Folios;
+use super::percpu_counters::StatfsSums;
 use super::{DirId, File};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
@@ -61,15 +62,6 @@ const PAGE: u64 = 4096;
 /// Names that fit the 32 KiB buffer of the C library, in entries of 32 bytes: names of 5 to 12 characters.
 const BUFFER: u32 = 1024;
 
-/// Calls on an open file, or on none, that need nothing of the filesystem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlainCall {
-    /// `stat` of a name that does not exist and is known not to.
-    StatMissing,
-    /// `statfs`.
-    Statfs,
-}
-
 /// The times of these calls on one filesystem, and the lines that all users of a file write.
 pub struct Calls {
     costs: CallCosts,
@@ -103,6 +95,7 @@ pub struct Calls {
     pub(super) label: Label,
     /// Locks of ranges of files.
     locks: FileLocks,
+    summed: StatfsSums,
     /// The lists of pages; by file, its folios that are new since it was laid out.
     lru: Rc<Lru>,
     written: BySlot<u64>,
@@ -116,12 +109,13 @@ impl Calls {
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
         let rename_lock = RenameLock::new(m, costs)?;
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
-        let (rules, children) = (costs.rules(), Children::new(costs.rules().dentry_line));
+        let (rules, children) =
+            (costs.rules(), Children::new(costs.rules().dentry_line, costs.rules().kill_counts_parent));
         let (costs, folios) = (CallCosts::new(costs)?, Folios::new(kind, costs)?);
         let (folio_words, written) = (FolioWords::new(m, kind), BySlot::default());
         let (writers, pages) = (BySlot::default(), DataPages::default());
         let (open_files, locks) = (OpenFiles::new(&rules), FileLocks::new(m, &rules, costs.posix_lock));
-        let label = Label::new(m, &rules);
+        let (label, summed) = (Label::new(m, &rules), StatfsSums::new(m, kind));
         Ok(Self {
             costs,
             fstat,
@@ -142,6 +136,7 @@ impl Calls {
             open_files,
             label,
             locks,
+            summed,
             lru,
             written,
         })
@@ -253,17 +248,18 @@ impl Calls {
         }
     }
 
-    /// One of the plain calls.
-    pub async fn plain<M: Machine>(&self, m: &M, call: PlainCall) {
-        let c = &self.costs;
-        let (site, time) = match call {
-            PlainCall::StatMissing => ("stat", c.stat_missing),
-            // percpu_counter_sum looks at every CPU's part of each counter
-            PlainCall::Statfs => ("statfs", c.statfs + c.statfs_cpu * Time::from(m.cpus())),
-        };
-        m.at(site);
+    /// What a `stat` of a name that does not exist takes until the name is looked up, and after. The walk to it is that of any `stat`.
+    pub fn stat_missing(&self) -> (Time, Time) {
+        let walk = self.costs.stat.saturating_sub(self.costs.fstat).min(self.costs.stat_missing);
+        (walk, self.costs.stat_missing - walk)
+    }
+
+    /// `statfs`, but for what only this filesystem does.
+    pub async fn statfs<M: Machine>(&self, m: &M) {
+        m.at("statfs");
         self.rename_lock.path_init(m).await;
-        m.run(Account::System, time).await;
+        m.run(Account::System, self.costs.statfs).await;
+        self.summed.sum(m, self.costs.statfs_cpu * Time::from(m.cpus())).await;
     }
 
     /// `fcntl(F_SETLK)`, or `F_SETLKW`. Of what it takes, `apart` is done elsewhere.

@@ -14,6 +14,7 @@ pub mod names;
 pub mod open_files;
 mod paged;
 pub mod pages;
+mod percpu_counters;
 pub(crate) mod system_calls;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -25,7 +26,6 @@ pub use crate::costs;
 pub use crate::page_cache;
 use crate::waist::Machine;
 use crate::waist::{LockId, Time};
-pub use calls::PlainCall;
 use std::future::Future;
 use std::ops::Range;
 use vfs::SuperBlock;
@@ -246,6 +246,8 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn lock_range(&self, m: &M, file: &File, set: bool) -> impl Future<Output = ()>;
     /// `fcntl(F_SETLKW)` of a whole open file, and its unlock.
     fn lock_file(&self, m: &M, file: &File) -> impl Future<Output = ()>;
-    /// A call that needs nothing of the filesystem.
-    fn plain(&self, m: &M, call: PlainCall) -> impl Future<Output = ()>;
+    /// `stat` of a name that does not exist, for which all ask who ask in this directory.
+    fn stat_missing(&self, m: &M, dir: DirId) -> impl Future<Output = ()>;
+    /// `statfs`.
+    fn statfs(&self, m: &M) -> impl Future<Output = ()>;
 }

@@ -8,7 +8,7 @@ use super::open_files::file_locks::Request;
 use super::open_files::files_struct::Position;
 use super::open_files::read_write::{self, FileOperations};
 use super::vfs::{SuperBlock, SuperOperations};
-use super::{Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, Mounted, NoSpace, PlainCall, Renaming};
+use super::{Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, Mounted, NoSpace, Renaming};
 use crate::waist::{Account, Machine, Witness};
 use std::cell::Cell;
 use std::future::Future;
@@ -331,13 +331,15 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         self.operation(m, pin!(duplicating)).await;
     }
 
-    async fn plain(&self, m: &M, call: PlainCall) {
-        let playing = async {
-            self.fs.super_block().calls.plain(m, call).await;
-            if call == PlainCall::Statfs {
-                self.fs.statfs(m).await;
-            }
+    async fn stat_missing(&self, m: &M, dir: DirId) {
+        self.operation(m, pin!(namei::stat_missing(&*self.fs, m, dir))).await;
+    }
+
+    async fn statfs(&self, m: &M) {
+        let adding = async {
+            self.fs.super_block().calls.statfs(m).await;
+            self.fs.statfs(m).await;
         };
-        self.operation(m, pin!(playing)).await;
+        self.operation(m, pin!(adding)).await;
     }
 }

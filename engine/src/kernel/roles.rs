@@ -1,7 +1,7 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 55] = [
+pub const ROLES: [(&str, &str); 56] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
@@ -16,6 +16,7 @@ pub const ROLES: [(&str, &str); 55] = [
     ("block.private_lock", "the buffers in a device's page cache, against who looks for one"),
     ("brd.lock", "the pages of a RAM disk"),
     ("md.lock", "an md array, against who asks for a flush of its members"),
+    ("vfs.percpu_counter", "a count of which each CPU keeps a part, while a statfs adds them up"),
     ("vfs.d_lock", "a dentry: its count of references"),
     ("vfs.file_lock", "the table of open files that the threads of a process share"),
     ("vfs.flc_lock", "the locked ranges of a file, or of all (before 3.11)"),

@@ -8,7 +8,7 @@ mod words;
 
 use super::draw::{uniform, Choice};
 use super::format::{Name, NameFormat};
-use crate::filesystems::{Attribute, DirId, File, Filesystem, PlainCall, Renaming, ROOT};
+use crate::filesystems::{Attribute, DirId, File, Filesystem, Renaming, ROOT};
 use crate::waist::Machine;
 use directories::MadeDir;
 use links::Links;
@@ -154,8 +154,10 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         let (m, fs) = (self.m.clone(), self.fs.clone());
         match act {
             Act::Create => return self.create(bytes).await,
-            Act::StatMissing => fs.plain(&m, PlainCall::StatMissing).await,
-            Act::Statfs => fs.plain(&m, PlainCall::Statfs).await,
+            Act::StatMissing => {
+                fs.stat_missing(&m, self.any_dir()).await;
+            }
+            Act::Statfs => fs.statfs(&m).await,
             Act::Walk => {
                 let dir = self.dirs[(self.walked / WALKED) as usize % self.dirs.len()];
                 fs.walk(&m, dir, self.walked % WALKED).await;

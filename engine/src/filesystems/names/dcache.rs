@@ -31,6 +31,8 @@ pub struct Dcache {
     in_lookup: Vec<LineId>,
     /// Lines of `i_dir_seq`, of directories' inodes.
     i_dir_seq: BySlot<LineId>,
+    /// By directory, dentries of a name that does not exist which somebody is about to kill.
+    negative: BySlot<i32>,
     /// For each node a lock, with the list's head in its line, and the list's last dentry. None where dentries are kept in use.
     unused: Vec<(LockId, LineId)>,
     cpus_per_node: u32,
@@ -50,6 +52,7 @@ impl Dcache {
         let lines = if rules.parallel_lookups { IN_LOOKUP_LINES } else { 0 };
         Self {
             i_dir_seq: BySlot::default(),
+            negative: BySlot::default(),
             in_lookup: (0..lines).map(|_| m.new_line(1)).collect(),
             unused: (0..nodes).map(|_| (m.new_lock(class), m.new_line(1))).collect(),
             cpus_per_node,
@@ -64,6 +67,16 @@ impl Dcache {
     /// A dentry whose name has gone is not kept for another file of this name (`always_delete_dentry`).
     pub fn keeps_none(&self) -> bool {
         self.unused.is_empty()
+    }
+
+    /// A walk finds that the name does not exist (`__d_lookup_rcu`).
+    pub fn is_negative(&self, dir: DirId) -> bool {
+        self.negative.get(dir).is_some_and(|dentries| dentries > 0)
+    }
+
+    /// A dentry that says so is hashed, or no more.
+    pub fn add_negative(&self, dir: DirId, change: i32) {
+        self.negative.put(dir, self.negative.get(dir).unwrap_or_default() + change);
     }
 
     /// `d_alloc_parallel`: a name that is not known enters the table, after a look at `i_dir_seq`, which says whether the directory has changed

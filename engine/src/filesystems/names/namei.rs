@@ -121,6 +121,43 @@ async fn new_dentry<M: Machine>(sb: &SuperBlock, m: &M, parent: LockId, (dir, na
     sb.line.permission(m).await;
 }
 
+/// `stat` of a name that does not exist. A negative dentry says so, to a walk without references and locks. tmpfs keeps none
+/// (`simple_lookup`: "Retaining negative dentries for an in-memory filesystem just wastes memory and lookup time"): each walk looks
+/// the name up once more (`lookup_slow`), unless it meets the dentry of another that is just doing so.
+pub async fn stat_missing<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId) {
+    m.at("stat");
+    let calls = &fs.super_block().calls;
+    let (walk, rest) = calls.stat_missing();
+    calls.rename_lock.path_init(m).await;
+    m.run(Account::System, walk).await;
+    if !calls.dcache.keeps_none() {
+        m.run(Account::System, rest).await;
+    } else if !calls.dcache.is_negative(dir) {
+        look_up_in_vain(fs, m, dir, rest).await;
+    }
+}
+
+/// The new dentry is killed when it is given back (`always_delete_dentry`). All of `time` is taken to be before others can find it.
+async fn look_up_in_vain<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId, time: Time) {
+    let (sb, parent) = (fs.super_block(), fs.directory_lock(dir));
+    let calls = &sb.calls;
+    calls.count_root(m).await; // try_to_unlazy, legitimize_root
+    calls.count_directory(m, dir).await;
+    m.lock(parent, Side::Read).await;
+    calls.d_alloc(m, dir).await;
+    calls.rename_lock.d_lookup(m).await;
+    let lookup = calls.dcache.look_up(m, dir, b"missing");
+    m.run(Account::System, time).await;
+    calls.dcache.looked_up(m, lookup);
+    calls.dcache.add_negative(dir, 1);
+    m.unlock(parent, Side::Read).await;
+    calls.dcache.add_negative(dir, -1); // __d_drop
+    calls.dentry_kill(m, dir).await;
+    sb.free_dentry(m);
+    calls.count_directory(m, dir).await; // terminate_walk
+    calls.count_root(m).await;
+}
+
 /// `do_linkat` and `vfs_link`: another name of a file. Nobody uses its dentry, which `done_path_create` gives back.
 pub async fn link<M: Machine, F: InodeOperations<M>>(
     fs: &F,

@@ -3,7 +3,7 @@
 //! A walk that ends at a directory leaves the mode without references there (`complete_walk` of `path_parentat`; `open_last_lookups`
 //! with `O_CREAT`): it takes a reference, which the call gives back at its end (`path_put`, `terminate_walk`). So each call on names
 //! changes the directory's `d_lockref` twice before and after the directory's lock. Under that lock a new dentry is put
-//! among the directory's children (`d_alloc`), and one that goes is taken out (`__dentry_kill`, then `dput` of the parent), with
+//! among the directory's children (`d_alloc`), and one that goes is taken out (`__dentry_kill`; before 6.8 then `dput` of the parent), with
 //! `d_lock` in the same word. fs/namei.c and fs/dcache.c of 6.10; before 2.6.38 walks took references all along, which is not modelled.
 //!
 //! An `open` with `O_CREAT` leaves that mode by `try_to_unlazy` since 5.7 and no longer by `complete_walk`, which forgets where the walk
@@ -28,12 +28,15 @@ pub struct Children {
     lists: Lists,
     /// Where pointers and heads have a line apart from the count.
     apart: Option<Pointers>,
+    /// Who takes a dentry out of the list gives its reference of the parent back with it, and does not come again for that.
+    kill_counts_parent: bool,
 }
 
 impl Children {
     /// None is known.
-    pub fn new(line: DentryLine) -> Self {
-        Self { lists: Lists::default(), apart: (line == DentryLine::WithName).then(Pointers::default) }
+    pub fn new(line: DentryLine, kill_counts_parent: bool) -> Self {
+        let apart = (line == DentryLine::WithName).then(Pointers::default);
+        Self { lists: Lists::default(), apart, kill_counts_parent }
     }
 }
 
@@ -81,9 +84,7 @@ impl Calls {
     /// `dput` of a name that has gone, by its last user.
     pub async fn dput_gone<M: Machine>(&self, m: &M, dir: DirId, entry: Entry) {
         if self.dcache.keeps_none() {
-            let unlist = || self.unlist(m, dir, entry);
-            self.directories.change_children(m, &dentry(dir), unlist).await;
-            self.count_directory(m, dir).await;
+            self.kill(m, dir, || self.unlist(m, dir, entry)).await;
             self.children.apart.iter().for_each(|apart| apart.free(m, entry));
         }
     }
@@ -115,10 +116,17 @@ impl Calls {
         dentries.count(m, &child).await;
     }
 
-    /// `__dentry_kill`, and the reference that a child has of its parent.
+    /// `__dentry_kill` of a dentry that nobody knew.
     pub async fn dentry_kill<M: Machine>(&self, m: &M, dir: DirId) {
-        self.directories.change_children(m, &dentry(dir), || ()).await;
-        self.count_directory(m, dir).await;
+        self.kill(m, dir, || ()).await;
+    }
+
+    /// `__dentry_kill`, and the reference that a child has of its parent.
+    async fn kill<M: Machine>(&self, m: &M, dir: DirId, unlist: impl FnOnce()) {
+        self.directories.change_children(m, &dentry(dir), unlist).await;
+        if !self.children.kill_counts_parent {
+            self.count_directory(m, dir).await;
+        }
     }
 
     fn unlist<M: Machine>(&self, m: &M, dir: DirId, entry: Entry) {

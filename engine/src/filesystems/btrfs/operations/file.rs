@@ -35,6 +35,11 @@ impl<M: Machine> SuperOperations<M> for Btrfs {
         self.commit_for_fsync(m, handle).await;
     }
 
+    /// `btrfs_statfs`: the global reserve counts as used.
+    async fn statfs(&self, m: &M) {
+        self.transaction.reservations.look_at_global_reserve(m).await;
+    }
+
     async fn walk(&self, m: &M, dir: DirId, nth: u32) {
         self.walk_to(m, dir, nth).await;
     }

@@ -13,8 +13,9 @@ pub struct Reservations {
     metadata: SpaceInfo,
     data: SpaceInfo,
     delalloc: Option<SummedCounters>,
-    /// The lock of `global_block_rsv`, where its size is read under it.
-    global_reserve: Option<LockId>,
+    /// The lock of `global_block_rsv`, and whether each reservation reads its size under it.
+    global_reserve: LockId,
+    reserve_locks: bool,
     /// Time under the lock of a reservation (`__reserve_bytes`).
     pub reserve_time: Time,
     /// And of giving back (`btrfs_block_rsv_release`).
@@ -29,10 +30,8 @@ impl Reservations {
             metadata: SpaceInfo::new(m, costs.number("btrfs_space_info.shared")? as u32),
             data: SpaceInfo::new(m, 1), // without a block reserve
             delalloc: costs.rules().preempt_sums.then(|| SummedCounters::new(m, sum_time)),
-            global_reserve: costs
-                .rules()
-                .reserve_locks
-                .then(|| m.new_lock(m.class("btrfs.block_rsv", "btrfs.block_rsv"))),
+            global_reserve: m.new_lock(m.class("btrfs.block_rsv", "btrfs.block_rsv")),
+            reserve_locks: costs.rules().reserve_locks,
             reserve_time: costs.sum(&["space_reserve"])?,
             release_time: costs.sum(&["space_release"])?,
         })
@@ -41,13 +40,18 @@ impl Reservations {
     /// `btrfs_reserve_metadata_bytes`, which finds room, and asks whether to reclaim some (`need_preemptive_reclaim`).
     pub async fn reserve<M: Machine>(&self, m: &M) {
         self.metadata.lock(m).await;
-        if let Some(reserve) = self.global_reserve {
-            m.lock(reserve, Side::Write).await;
-            m.unlock(reserve, Side::Write).await;
+        if self.reserve_locks {
+            self.look_at_global_reserve(m).await;
         }
         let sums = self.delalloc.as_ref().map_or(0, |counters| counters.sum(m));
         m.run(Account::System, self.reserve_time + sums).await;
         self.metadata.unlock(m).await;
+    }
+
+    /// The size of `global_block_rsv` is read under its lock.
+    pub async fn look_at_global_reserve<M: Machine>(&self, m: &M) {
+        m.lock(self.global_reserve, Side::Write).await;
+        m.unlock(self.global_reserve, Side::Write).await;
     }
 
     /// `btrfs_block_rsv_release`.
