@@ -40,7 +40,7 @@ ERAS: dict[str, Eras] = {
     **dict.fromkeys(("vfs.inode_hash", "vfs.inode_list", "vfs.wb_list", "mm.lru_lock"), SPINLOCKS),
     **dict.fromkeys(("vfs.d_lock", "vfs.flc_lock", "vfs.file_lock", "xfs.i_flags_lock"), SPINLOCKS),
     "vfs.rename_lock": {(3, 0): "seqlock"},
-    **dict.fromkeys(("tmpfs.stat_lock", "vfs.blocked_lock_lock"), SPINLOCKS),
+    **dict.fromkeys(("tmpfs.stat_lock", "vfs.blocked_lock_lock", "vfs.percpu_counter"), SPINLOCKS),
     **dict.fromkeys(("vfs.dentry_lru", "block.private_lock", "ext4.next_generation"), SPINLOCKS),
     **dict.fromkeys(("ext4.group_spin", "btrfs.log_csum_range", "btrfs.delayed_refs", "btrfs.space_info"), SPINLOCKS),
     **dict.fromkeys(("btrfs.inode_lock", "btrfs.trans_lock", "btrfs.delalloc_lock", "btrfs.block_rsv"), SPINLOCKS),
@@ -119,6 +119,7 @@ btrfs.extent_map_release full-sync 5.9 old-maps
 btrfs.log_csums replace 5.9 insert
 btrfs.log_inode leaf-held 5.16 known 6.2 leaf-cloned
 btrfs.log_directory each 5.16 batches 5.17 indices 5.18 new
+ext4.dio_reads exclusive 4.9 shared
 ext4.committed_check nobody 5.5 direct 5.7 locked 6.11 lockless
 ext4.transaction_size quarter 6.11 third
 ext4.es_stats nowhere 3.18 shared 5.4 per-cpu

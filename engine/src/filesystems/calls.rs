@@ -19,7 +19,8 @@ use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
 use crate::lru::Lru;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, TaskId, Time};
+use crate::waist::{Access, Account, LineId, LockId, Side, TaskId, Time};
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 cost_table!(CallCosts {
@@ -61,6 +62,16 @@ const PAGE: u64 = 4096;
 /// Names that fit the 32 KiB buffer of the C library, in entries of 32 bytes: names of 5 to 12 characters.
 const BUFFER: u32 = 1024;
 
+/// How many counters with a part for each CPU a `statfs` sums up: free blocks, and of XFS and ext4 two more (`xfs_fs_statfs`,
+/// `ext4_statfs`, `shmem_statfs` 6.12).
+fn counters_of(kind: &str) -> usize {
+    match kind {
+        "xfs" | "ext4" => 3,
+        "tmpfs" => 1,
+        _ => 0,
+    }
+}
+
 /// Calls on an open file, or on none, that need nothing of the filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainCall {
@@ -73,6 +84,9 @@ pub enum PlainCall {
 /// The times of these calls on one filesystem, and the lines that all users of a file write.
 pub struct Calls {
     costs: CallCosts,
+    /// Locks of the counters that a `statfs` sums up, and how many there are.
+    counters: OnceCell<Vec<LockId>>,
+    counted: usize,
     fstat: FstatCall,
     creat_looks_first: bool,
     /// Inodes and dentries.
@@ -124,6 +138,8 @@ impl Calls {
         let label = Label::new(m, &rules);
         Ok(Self {
             costs,
+            counters: OnceCell::new(),
+            counted: counters_of(kind),
             fstat,
             creat_looks_first,
             files,
@@ -258,12 +274,26 @@ impl Calls {
         let c = &self.costs;
         let (site, time) = match call {
             PlainCall::StatMissing => ("stat", c.stat_missing),
-            // percpu_counter_sum looks at every CPU's part of each counter
-            PlainCall::Statfs => ("statfs", c.statfs + c.statfs_cpu * Time::from(m.cpus())),
+            PlainCall::Statfs => ("statfs", c.statfs),
         };
         m.at(site);
         self.rename_lock.path_init(m).await;
         m.run(Account::System, time).await;
+        if call == PlainCall::Statfs {
+            self.sum_counters(m).await;
+        }
+    }
+
+    /// `percpu_counter_sum` looks at every CPU's part of a counter, under the counter's lock.
+    async fn sum_counters<M: Machine>(&self, m: &M) {
+        let new = || m.new_lock(m.class("vfs.percpu_counter", "vfs.percpu_counter"));
+        let counters = self.counters.get_or_init(|| (0..self.counted).map(|_| new()).collect());
+        let all = self.costs.statfs_cpu * Time::from(m.cpus());
+        for &counter in counters {
+            m.lock(counter, Side::Write).await;
+            m.run(Account::System, all / self.counted as Time).await;
+            m.unlock(counter, Side::Write).await;
+        }
     }
 
     /// `fcntl(F_SETLK)`, or `F_SETLKW`. Of what it takes, `apart` is done elsewhere.

@@ -38,6 +38,7 @@ const LOCKS: [(&str, &str); 28] = [
     ("vfs.d_lock", "qspinlock"),
     ("vfs.flc_lock", "qspinlock"),
     ("vfs.blocked_lock_lock", "qspinlock"),
+    ("vfs.percpu_counter", "qspinlock"),
     ("tmpfs.stat_lock", "qspinlock"),
     ("xfs.i_flags_lock", "qspinlock"),
     ("ext4.j_state_lock", "qrwlock"),

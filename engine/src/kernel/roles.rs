@@ -1,7 +1,7 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 55] = [
+pub const ROLES: [(&str, &str); 56] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
@@ -20,6 +20,7 @@ pub const ROLES: [(&str, &str); 55] = [
     ("vfs.file_lock", "the table of open files that the threads of a process share"),
     ("vfs.flc_lock", "the locked ranges of a file, or of all (before 3.11)"),
     ("vfs.blocked_lock_lock", "who waits for locked ranges of files, of all files"),
+    ("vfs.percpu_counter", "a counter with a part for each CPU, while a statfs sums them up"),
     ("tmpfs.stat_lock", "inodes that a mount of tmpfs may still make, and the next one's number"),
     ("xfs.buffer", "a metadata buffer: AGI, AGF, B-tree block, inode cluster, directory block"),
     ("xfs.ilock", "an inode's fields and extents (ILOCK)"),
