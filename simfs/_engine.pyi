@@ -147,6 +147,8 @@ class _Machine(Protocol):
         """Copy so many bytes of a block from end to end, at the price of where it is."""
     def new_completion(self) -> int:
         """Make a completion; its number is one of the locks'."""
+    def new_pool(self) -> int:
+        """Make a completion for the idle workers of a pool: who came last goes on first."""
     def drop_completion(self, completion: int, /) -> None:
         """Take back a completion for reuse; nobody waits for it."""
     def try_lock(self, task: int, lock: int, side: str, /) -> bool:

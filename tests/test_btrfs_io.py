@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from engine import run_scenario
+from simfs.cli import app
 from simfs.results.run_result import RunResult
 
 DIRECT = "kind: fio, direct: true, block_size: 4 KiB, size: 64 MiB, files: per-task"
@@ -35,6 +39,19 @@ def taken(result: RunResult, lock: str) -> tuple[float, float]:
     of = [one for one in result.locks if one.name == lock]
     shared = sum(one.acquired_shared for one in of) / result.operations
     return sum(one.acquired for one in of) / result.operations - shared, shared
+
+
+def test_of_idle_workers_the_last_one_works_again(tmp_path: Path) -> None:
+    """One thread's writes are all ended by one worker, whose CPU so never idles for long (`worker_enter_idle`)."""
+    scenario = tmp_path / "one.yaml"
+    scenario.write_text(
+        "simfs: 1\nname: one\ntitle: one\nmachine: server-24\nkernel: linux-6.18\ndevice: ramdisk\n"
+        "filesystem: {kind: btrfs}\nworkload: {kind: fs_mark, tasks: 1, size: 4 KiB, sync: 1}\n"
+    )
+    answer = CliRunner().invoke(app, ["trace", str(scenario), "--length", "3 ms", "--format", "json"])
+    woken = Counter(event["task"] for event in json.loads(answer.stdout) if event["what"] == "wake")
+    assert len(woken) == 2  # the load, and one of 24 workers
+    assert min(woken.values()) > 10
 
 
 def test_a_direct_read_is_ended_by_a_worker_that_verifies_it(tmp_path: Path) -> None:

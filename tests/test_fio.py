@@ -55,6 +55,28 @@ def test_direct_writes_of_ext4_take_turns_only_where_they_hold_the_lock_alone(
     assert per_second(run(tmp_path, *write)) == pytest.approx(times * alone, rel=0.15)
 
 
+@pytest.mark.parametrize("how", ["exclusive", "unlocked", "shared"])
+def test_direct_reads_of_ext4_never_take_turns(tmp_path: Path, how: str) -> None:
+    read = ("filesystem.kind=ext4", f"kernel.rules.ext4.dio_reads={how}", "workload.rw=randread")
+    alone = per_second(run(tmp_path, *read, "workload.tasks=1"))
+    assert per_second(run(tmp_path, *read)) == pytest.approx(4 * alone, rel=0.15)
+
+
+def test_a_direct_read_of_ext4_keeps_writes_waiting_for_its_device_only_where_it_shares_the_lock(
+    tmp_path: Path,
+) -> None:
+    """`do_blockdev_direct_IO` gives the lock back when all is submitted (until 4.8)."""
+    mixed = ("filesystem.kind=ext4", "kernel.rules.ext4.dio_writes=exclusive", "workload.rw=randrw")
+
+    def write_ns(how: str) -> float:
+        given = spec(tmp_path, *mixed, f"kernel.rules.ext4.dio_reads={how}")
+        assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 1e6}) > 20
+        found = run(tmp_path, *mixed, f"kernel.rules.ext4.dio_reads={how}")
+        return float(found["latency"]["write"]["mean_ns"])
+
+    assert write_ns("shared") > 2 * write_ns("exclusive")
+
+
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
 def test_overwriting_pages_in_memory_takes_what_the_call_takes_that_was_measured(
     tmp_path: Path, filesystem: str

@@ -55,6 +55,17 @@ def test_a_call_of_one_task_takes_what_it_took_on_the_measured_machine(
     assert took == pytest.approx(sum(call(filesystem, part) for part in parts), rel=0.03)
 
 
+@pytest.mark.parametrize(("filesystem", "counters"), [("xfs", 3), ("ext4", 3), ("tmpfs", 1), ("btrfs", 0)])
+def test_a_statfs_sums_each_counter_up_under_its_lock(
+    scenario: MakeSpec, filesystem: str, counters: int
+) -> None:
+    """`__percpu_counter_sum`: tasks meet there, although each asks in a directory of its own."""
+    found = simulate_whole(scenario(filesystem, mix({"op": "statfs"}, tasks=8, directories="per-task")))
+    of = [lock for lock in found.locks if lock.name == "vfs.percpu_counter"]
+    assert sum(lock.acquired for lock in of) == pytest.approx(counters * found.operations, abs=8 * counters)
+    assert (sum(lock.contended for lock in of) > 0) == (counters > 0)
+
+
 RENAMES = {"tmpfs": 4050, "xfs": 6027, "ext4": 7704, "btrfs": 10610}
 
 

@@ -156,6 +156,9 @@ class TinyMachine:
     def new_completion(self) -> int:
         return self.new_lock(-1)
 
+    def new_pool(self) -> int:
+        return self.new_completion()
+
     def drop_completion(self, completion: int) -> None:
         assert completion not in self.waiting
 

@@ -29,9 +29,9 @@ impl<T> Workqueue<T> {
         Self { cpus: (0..m.cpus()).map(cpu).collect() }
     }
 
-    /// One that is not bound to CPUs; its threads take the items of CPU 0.
+    /// One that is not bound to CPUs; its threads take the items of CPU 0. Of idle threads the one that has idled least is woken.
     pub fn unbound<M: Machine>(m: &M) -> Self {
-        Self { cpus: vec![OfCpu { items: RefCell::default(), ready: m.new_completion() }] }
+        Self { cpus: vec![OfCpu { items: RefCell::default(), ready: m.new_pool() }] }
     }
 
     fn of(&self, cpu: CpuId) -> &OfCpu<T> {

@@ -48,7 +48,8 @@ def check(
         from simfs.teach.verdicts import judge
 
         if ".py:" not in lock:
-            raise ScenarioError([Problem(lock, "is not FILE.py:CLASS")])
+            hint = f"simfs explain {lock}" if lock.endswith((".yaml", ".yml")) else None
+            raise ScenarioError([Problem(lock, "is not FILE.py:CLASS, a lock to be tested", hint)])
         try:
             judgement = judge(_found(lock), schedules, simulate=simulate)
         except OwnLockError as error:

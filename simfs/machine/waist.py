@@ -70,6 +70,12 @@ class Waist:
         """Make a completion."""
         return self.machine.new_completion().number
 
+    def new_pool(self) -> int:
+        """Make a completion for the idle workers of a pool."""
+        completion = self.machine.new_completion()
+        completion.last_first = True
+        return completion.number
+
     def drop_completion(self, completion: int) -> None:
         """Take back a completion for reuse."""
         self.drop_lock(completion)

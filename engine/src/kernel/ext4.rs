@@ -15,6 +15,18 @@ choice! {
 }
 
 choice! {
+    /// What a direct read holds.
+    pub enum DioReads {
+        /// `i_rwsem` for itself, until its request is submitted.
+        Exclusive = "exclusive",
+        /// Nothing.
+        Unlocked = "unlocked",
+        /// `i_rwsem` shared, until its end.
+        Shared = "shared",
+    }
+}
+
+choice! {
     /// What a direct write of part of a block holds, and waits for.
     pub enum DioUnaligned {
         /// The same as others; an asynchronous one keeps `i_rwsem` until it is submitted, also where others give it back.

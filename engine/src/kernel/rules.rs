@@ -293,6 +293,8 @@ rules! {
     "btrfs.log_inode" => log_inode: btrfs::LogInode = btrfs::LogInode::LeafCloned;
     /// How a directory is logged (`log_dir_items`).
     "btrfs.log_directory" => log_directory: btrfs::LogDirectory = btrfs::LogDirectory::New;
+    /// What a direct read holds; `unlocked` is the mount option `dioread_nolock` of kernels where it is exclusive.
+    "ext4.dio_reads" => dio_reads: ext4::DioReads = ext4::DioReads::Shared;
     /// What a direct write holds; `relocked` is the mount option `dioread_nolock` of kernels where it is exclusive.
     "ext4.dio_writes" => dio_writes: ext4::DioWrites = ext4::DioWrites::Shared;
     /// What a direct write of part of a block holds (`ext4_dio_write_checks`).

@@ -169,6 +169,12 @@ impl Machine for Context {
         unused.unwrap_or_else(|| s.new_lock(class))
     }
 
+    fn new_pool(&self) -> LockId {
+        let pool = self.new_completion();
+        super::locks::completion::wake_last_first(&mut self.state(), pool);
+        pool
+    }
+
     fn drop_completion(&self, completion: LockId) {
         self.drop_lock(completion);
     }

@@ -103,6 +103,8 @@ pub trait Machine: Clone + 'static {
     fn touch_contents(&self, contents: ContentsId, lines: Range<u32>, access: Access);
     /// A new completion (wait until somebody says so).
     fn new_completion(&self) -> LockId;
+    /// A completion for the idle workers of a pool: who came last goes on first.
+    fn new_pool(&self) -> LockId;
     /// Gives back a completion for reuse; nobody may wait for it.
     fn drop_completion(&self, completion: LockId);
     /// Acquires a lock; waits by the lock's own rules.

@@ -1,4 +1,7 @@
-"""`struct completion` (`kernel/sched/completion.c`): a count of things done and a FIFO of those who wait for one."""
+"""`struct completion` (`kernel/sched/completion.c`): a count of things done and a FIFO of those who wait for one.
+
+The idle workers of a pool wait in the same way, but the last one is woken first (`worker_enter_idle`).
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,12 @@ class Completion(SleepingLock):
         self.requests = 0
         """Requests of devices that will complete it."""
         self.waiters: deque[Task] = deque()
+        self.last_first = False
+        """Whether the last waiter is woken first."""
+
+    def take_waiter(self) -> Task:
+        """Who is to be woken."""
+        return self.waiters.pop() if self.last_first else self.waiters.popleft()
 
     def wait_for(self, task: Task) -> Steps:
         """`wait_for_completion`."""
@@ -43,7 +52,7 @@ class Completion(SleepingLock):
         yield from self.wait_lock.lock_raw(task)
         self.done += 1
         if self.waiters:
-            self.wake(task, self.waiters.popleft())
+            self.wake(task, self.take_waiter())
         self.wait_lock.unlock(task)
 
     def done_by_interrupt(self) -> None:
@@ -51,4 +60,4 @@ class Completion(SleepingLock):
         self.requests -= 1
         self.done += 1
         if self.waiters:
-            self.machine.scheduler.wake(self.waiters.popleft(), None)
+            self.machine.scheduler.wake(self.take_waiter(), None)

@@ -190,6 +190,10 @@ impl Machine for Foreign {
         self.ask("new_completion", ())
     }
 
+    fn new_pool(&self) -> LockId {
+        self.ask("new_pool", ())
+    }
+
     fn drop_completion(&self, completion: LockId) {
         self.tell("drop_completion", (completion,));
     }

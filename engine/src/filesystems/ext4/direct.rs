@@ -1,4 +1,4 @@
-//! Direct writes: what they hold of `i_rwsem`, and what becomes of blocks that were allocated and not written
+//! Direct reads and writes: what they hold of `i_rwsem`, and what becomes of blocks that were allocated and not written
 //! (`ext4_dio_write_iter`, `ext4_dio_write_checks`; before 5.5 `ext4_file_write_iter`, `ext4_direct_IO_write`).
 //!
 //! Part of a block: asynchronous ones have the file for themselves until 5.5, all of them from 5.6 to 6.4, because the rest of a block
@@ -13,7 +13,7 @@ use super::journal::credits;
 use super::Ext4;
 use crate::devices::{End, Request};
 use crate::filesystems::{Io, BLOCK};
-use crate::kernel::ext4::{DioSplit, DioUnaligned, DioUnwritten, DioWrites};
+use crate::kernel::ext4::{DioReads, DioSplit, DioUnaligned, DioUnwritten, DioWrites};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, CpuId, LockId, Side};
 use std::cell::Cell;
@@ -77,6 +77,47 @@ struct Going {
 }
 
 impl Ext4 {
+    /// `ext4_dio_read_iter`; until 4.8 `do_blockdev_direct_IO`, which gives the lock back when all is submitted.
+    pub(super) async fn dio_read<M: Machine>(&self, m: &M, open: &OpenFile, slot: u32, io: Io) {
+        let c = &self.io.costs;
+        let (side, keeps) = match self.io.rules.dio_reads {
+            DioReads::Exclusive => (Some(Side::Write), false),
+            DioReads::Unlocked => (None, false),
+            DioReads::Shared => (Some(Side::Read), true),
+        };
+        if let Some(side) = side {
+            m.lock(open.i_rwsem, side).await;
+        }
+        m.touch(open.dio_count, Access::Write);
+        self.look_up_blocks(m, slot, c.map).await;
+        self.set_iomap(m, true).await;
+        let request = Request::Read { bytes: io.bytes, at: Some(io.offset) };
+        if io.done.is_some() {
+            open.submits(m.task());
+        }
+        if keeps && io.done.is_none() {
+            self.storage.io(m, request).await;
+        } else {
+            let done = io.done.unwrap_or_else(|| m.new_completion());
+            self.storage.submit(m, request, End::Complete(done)).await;
+            if let Some(side) = side.filter(|_| !keeps) {
+                m.unlock(open.i_rwsem, side).await;
+            }
+            if io.done.is_none() {
+                m.wchan("dio_await_one");
+                m.wait_for(done).await;
+                m.drop_completion(done);
+            }
+        }
+        if io.done.is_none() {
+            m.touch(open.dio_count, Access::Write);
+        }
+        m.run(Account::System, c.read_end).await;
+        if let Some(side) = side.filter(|_| keeps) {
+            m.unlock(open.i_rwsem, side).await;
+        }
+    }
+
     pub(super) async fn dio_write<M: Machine>(&self, m: &M, open: &OpenFile, slot: u32, io: Io) {
         let c = &self.io.costs;
         m.run(Account::System, c.write_start).await;

@@ -1,7 +1,7 @@
 //! Reading and writing at a place of a file that has all its blocks: `ext4_dio_read_iter`, `ext4_dio_write_iter` and their
 //! forerunners, and overwriting in the page cache (`ext4_buffered_write_iter`).
 //!
-//! A direct read holds `i_rwsem` shared. What a direct write holds has changed: the lock for itself until its data are
+//! A direct read holds `i_rwsem` shared, until 4.8 exclusively, but not while the device works. What a direct write holds has changed: the lock for itself until its data are
 //! on the device; with the mount option `dioread_nolock` not during that time, but before and after it; since 5.6 (posted from
 //! September 2019 on) the lock shared, if no block is new (`direct`). Buffered writes hold it for themselves, buffered reads take none.
 //! Looking up blocks: see `map_blocks`.
@@ -10,7 +10,7 @@ use super::direct::Unwritten;
 use super::journal::credits;
 use super::Ext4;
 use crate::cost_table;
-use crate::devices::{End, Request, Work};
+use crate::devices::{Request, Work};
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::inodes::times::Timed;
@@ -19,7 +19,7 @@ use crate::filesystems::page_cache::PageCache;
 use crate::filesystems::{File, Io, LaidOut, BLOCK};
 use crate::kernel::Rules;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, LockId, Side, TaskId, Time};
+use crate::waist::{Account, LineId, LockId, Side, TaskId, Time};
 use crate::workqueue::Workqueue;
 use crate::writeback::Flushed;
 use std::cell::Cell;
@@ -111,23 +111,7 @@ impl Ext4 {
         let (c, open) = (&self.io.costs, self.io.file(file.inode));
         m.run(Account::System, c.read_start).await;
         if io.direct {
-            m.lock(open.i_rwsem, Side::Read).await;
-            m.touch(open.dio_count, Access::Write);
-            self.look_up_blocks(m, file.inode, c.map).await;
-            self.set_iomap(m, true).await;
-            let request = Request::Read { bytes: io.bytes, at: Some(io.offset) };
-            match io.done {
-                None => {
-                    self.storage.io(m, request).await;
-                    m.touch(open.dio_count, Access::Write);
-                }
-                Some(done) => {
-                    open.submits(m.task());
-                    self.storage.submit(m, request, End::Complete(done)).await;
-                }
-            }
-            m.run(Account::System, c.read_end).await;
-            m.unlock(open.i_rwsem, Side::Read).await;
+            self.dio_read(m, &open, file.inode, io).await;
             touch_atime(self, m, Timed::File(file.inode)).await;
         } else {
             if !open.pages.has(io.offset, io.bytes) {

@@ -1,4 +1,5 @@
-//! `struct completion` (`kernel/sched/completion.c`): a count of things done and a FIFO of those who wait for one.
+//! `struct completion` (`kernel/sched/completion.c`): a count of things done and a FIFO of those who wait for one. The idle workers of
+//! a pool wait in the same way, but the last one is woken first (`worker_enter_idle`, `kernel/workqueue.c` 6.12: the list is LIFO).
 //!
 //! A wake-up is a hint: a task that comes in between may take the count, and the woken one sleeps again.
 
@@ -19,6 +20,8 @@ pub struct Completion {
     /// Requests of devices that will complete it.
     requests: u32,
     waiters: VecDeque<TaskId>,
+    /// Whether the last waiter is woken first.
+    last_first: bool,
 }
 
 impl Family for Completion {
@@ -52,6 +55,20 @@ impl Completion {
             Reason::Completion
         }
     }
+
+    /// Who is to be woken.
+    fn take_waiter(&mut self) -> Option<TaskId> {
+        if self.last_first {
+            self.waiters.pop_back()
+        } else {
+            self.waiters.pop_front()
+        }
+    }
+}
+
+/// From now on the last waiter of `lock` is woken first.
+pub(in crate::machine) fn wake_last_first(s: &mut State, lock: LockId) {
+    body(s, lock).last_first = true;
 }
 
 /// A device will complete `lock`.
@@ -90,8 +107,8 @@ pub(in crate::machine) fn complete_from_interrupt(s: &mut State, lock: LockId) {
     let b = body(s, lock);
     b.requests -= 1;
     b.done += 1;
-    if let Some(first) = b.waiters.pop_front() {
-        s.wake(first, None);
+    if let Some(waiter) = b.take_waiter() {
+        s.wake(waiter, None);
     }
 }
 
@@ -100,9 +117,9 @@ pub(in crate::machine) async fn complete(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
     super::spin_lock(cx, inner).await;
     body(&mut cx.state(), lock).done += 1;
-    let first = body(&mut cx.state(), lock).waiters.pop_front();
-    if let Some(first) = first {
-        cx.wake_waiter(lock, first);
+    let waiter = body(&mut cx.state(), lock).take_waiter();
+    if let Some(waiter) = waiter {
+        cx.wake_waiter(lock, waiter);
     }
     spinlock::unlock(cx, inner);
 }
