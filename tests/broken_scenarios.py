@@ -244,6 +244,7 @@ CASES = [
     Case("{kind: ext4}", "{kind: ext5}", "15:", "did you mean 'ext4'?"),
     Case("{kind: ext4}", "{kind: ext4, agcount: 49}", "15:40", "unknown key 'agcount'"),
     Case("{kind: ext4}", "{size: 1 KiB}", "", "mkfs.xfs takes"),
+    Case("{kind: ext4}", "{log_size: 1 KiB}", "15:", "a size of 3420 KiB to 2038 MiB, got 1 KiB"),
     # sweep
     Case(
         "workload.tasks: [1, 2]",
@@ -252,7 +253,7 @@ CASES = [
         "unknown key 'tsks' (did you mean 'tasks'?)",
     ),
     Case("workload.tasks: [1, 2]", "workload.tasks: []", "17:19", "at least 1 item"),
-    Case("workload.tasks: [1, 2]", "workload.tasks: 2", "17:19", "valid tuple"),
+    Case("workload.tasks: [1, 2]", "workload.tasks: 2", "17:19", "expected a list ([A, B]), got 2"),
     Case("workload.tasks: [1, 2]", "workload.tasks: [1, 0]", "17:23", "greater than or equal to 1"),
     Case("workload.tasks: [1, 2]", "workload.tasks: [1, '2']", "17:23", "valid integer, got '2'"),
     Case(

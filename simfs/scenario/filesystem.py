@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
 from simfs.scenario.section import Section, Text, refusal
-from simfs.scenario.units import Duration, Size
+from simfs.scenario.units import Duration, Size, size_between
 from simfs.scenario.words import Named
 
 INDEX_LOCKS = {"interval-tree": "qspinlock", "btree": "mutex"}
@@ -59,7 +59,7 @@ class Xfs(Section):
     agcount: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
         default=4, description="Allocation groups."
     )
-    log_size: Annotated[Size, Field(ge=855 << 12, le=2038 << 20)] | None = Field(
+    log_size: Annotated[Size, size_between(855 << 12, 2038 << 20)] | None = Field(
         default=None,
         description="Size of the log; null: as mkfs.xfs makes it, of 300 MiB or more. Of less than 1 GiB"
         " it made a log of 855 blocks (3420 KiB) before xfsprogs 5.1, and 1368 (5472 KiB) before 5.19.",
@@ -158,7 +158,7 @@ class Ext4(Section):
     )
     size: Size = Field(default=8 << 30, description="Size of the device.")
     journal: StrictBool = Field(default=True, description="Whether it has a journal.")
-    inode_ratio: Annotated[Size, Field(ge=1024, le=64 << 20)] = Field(
+    inode_ratio: Annotated[Size, size_between(1 << 10, 64 << 20)] = Field(
         default=16 << 10, description="Bytes for each inode, as mkfs.ext4 -i has it."
     )
     orphan_file: StrictBool = Field(

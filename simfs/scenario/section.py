@@ -113,6 +113,8 @@ def _refusal(detail: ErrorDetails, section: type[Section]) -> PydanticCustomErro
         return refusal(f"key '{loc[-1]}' is missing" if isinstance(loc[-1], str) else "a value is missing")
     if kind in ("model_type", "dict_type", "model_attributes_type"):
         return refusal(f"expected a mapping (key: value), got {shorten(detail['input'])}")
+    if kind in ("tuple_type", "list_type"):
+        return refusal(f"expected a list ([A, B]), got {shorten(detail['input'])}")
     if kind in ("literal_error", "union_tag_invalid"):
         return _not_a_choice(context, detail["input"])
     if kind == "union_tag_not_found":

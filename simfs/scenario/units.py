@@ -123,6 +123,19 @@ def _parse(
     return result
 
 
+def size_between(low: int, high: int) -> AfterValidator:
+    """Refuse other sizes, with the bounds as people write sizes."""
+
+    def check(value: int) -> int:
+        if not low <= value <= high:
+            raise refusal(
+                f"expected a size of {format_size(low)} to {format_size(high)}, got {format_size(value)}"
+            )
+        return value
+
+    return AfterValidator(check)
+
+
 def _between(low: float, high: float, what: str, *, above: bool = False) -> AfterValidator:
     def check(value: float) -> float:
         if value < low or value > high or (above and value == low):

@@ -19,7 +19,7 @@ choice! {
         All = "all",
         /// As many as fit into a part of the time that its CPU idles, but four (`SIS_PROP`, 4.13 to 5.18).
         Proportional = "proportional",
-        /// The fewer the more they are used (`SIS_UTIL`, since 5.19).
+        /// The fewer the more they are used (`SIS_UTIL`, since 6.0).
         Utilization = "utilization",
         /// None: a machine on which that has been measured.
         None = "none",
