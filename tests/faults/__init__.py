@@ -69,6 +69,7 @@ TESTS = {
         "btrfs_io",
         "ext4_journal",
         "part_of_a_block",
+        "missing_names",
     ),
 }
 """Tests by part, those that take least time first."""

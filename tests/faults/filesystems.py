@@ -169,8 +169,8 @@ BTRFS = [
     Fault(
         "btrfs reservation: the reserve's size without its lock",
         B + "space/reservations.rs",
-        "if let Some(reserve) = self.global_reserve {",
-        "if let Some(reserve) = self.global_reserve.filter(|_| !FAULT) {",
+        "if self.reserve_locks {",
+        "if self.reserve_locks && !FAULT {",
     ),
     Fault(
         "btrfs write: a dirty page searches for its hole again and again",

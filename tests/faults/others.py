@@ -28,8 +28,26 @@ OTHERS = [
     Fault(
         "statfs: takes as long with any number of CPUs",
         E + "filesystems/calls.rs",
-        "c.statfs_cpu * Time::from(m.cpus())",
-        "if FAULT { 0 } else { c.statfs_cpu * Time::from(m.cpus()) }",
+        "self.costs.statfs_cpu * Time::from(m.cpus())",
+        "if FAULT { 0 } else { self.costs.statfs_cpu * Time::from(m.cpus()) }",
+    ),
+    Fault(
+        "statfs: one counter instead of three",
+        E + "filesystems/percpu_counters.rs",
+        "for lock in &self.0 {",
+        "for lock in self.0.iter().take(if FAULT { 1 } else { 3 }) {",
+    ),
+    Fault(
+        "tmpfs: a missing name is looked up only once",
+        E + "filesystems/names/namei.rs",
+        "if !calls.dcache.keeps_none() {",
+        "if FAULT || !calls.dcache.keeps_none() {",
+    ),
+    Fault(
+        "workers: the one that has idled longest is woken",
+        E + "machine/locks/completion.rs",
+        "if self.last_first {",
+        "if self.last_first && !FAULT {",
     ),
     Fault(
         "descriptors: full words lie in the line of the bitmap",
