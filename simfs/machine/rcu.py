@@ -62,6 +62,8 @@ class OfCpu:
     """How often it had switched by then."""
     misses: bool = False
     """It will find its node's lock held in the softirq of this tick."""
+    rang: int = 0
+    """How many timers have rung in this tick."""
     idled: Time | None = None
     """How long it had idled when that was first looked at."""
     urgent: bool = False
@@ -195,8 +197,16 @@ class Rcu:
         """The tick of a CPU (`rcu_sched_clock_irq`). Whether the softirq has something to do (`rcu_pending`)."""
         of = self.cpus[cpu.number]
         self._heed_urgency(of)
-        self._leaves.meet(of, self._sequence)
+        self._leaves.tick(of)
         return (of.needed and of.passed and self._under_way) or self._has_to_do(of)
+
+    def rings(self, cpu: Cpu) -> None:
+        """A timer rings in the tick of a CPU."""
+        self.cpus[cpu.number].rang += 1
+
+    def meet(self, cpu: Cpu) -> None:
+        """The softirq of a tick begins on a CPU, and on the other CPUs of its node."""
+        self._leaves.meet(self.cpus[cpu.number], self._sequence)
 
     def needs_tick(self, cpu: Cpu) -> bool:
         """Whether a CPU is to tick for RCU: when it idles, for its callbacks only (`rcu_needs_cpu`)."""

@@ -53,31 +53,35 @@ class Leaves:
         self._node_of = {cpu: node for node in nodes(len(cpus)) for cpu in node}
         self._met: dict[range, Time] = {}
 
+    def tick(self, of: OfCpu) -> None:
+        """A CPU ticks, outside of readers or not."""
+        running = of.cpu.current if of.cpu.phase is Phase.RUNNING else None
+        asks = of.needed and not of.passed
+        outside = not asks or running is None or self._is_outside(running, of)
+        of.seen_outside = of.seen_outside or outside
+        of.misses, of.rang = False, 0
+
     def meet(self, of: OfCpu, sequence: int) -> None:
-        """A CPU ticks, with the other CPUs of its node; the state of grace periods is this."""
+        """The softirq of a tick begins on the CPUs of a node; the state of grace periods is this."""
         node, now = self._node_of[of.cpu.number], self._machine.now
         if self._met.get(node) == now:
             return
         self._met[node] = now
-        others = [self._comes(self._cpus[cpu], sequence, ticks=cpu == of.cpu.number) for cpu in node]
+        comers = [self._comes(self._cpus[cpu], sequence) for cpu in node]
         kernel = self._machine.kernel
-        for loser in losers(filter(None, others), kernel.rcu_note, kernel.rcu_report):
+        for loser in losers(filter(None, comers), kernel.rcu_note, kernel.rcu_report):
             self._cpus[loser].misses = True
 
-    def _comes(self, of: OfCpu, sequence: int, *, ticks: bool) -> Comer | None:
-        cpu = of.cpu
-        running = cpu.current if cpu.phase is Phase.RUNNING else None
-        if not (ticks or cpu.next_tick is not None):
+    def _comes(self, of: OfCpu, sequence: int) -> Comer | None:
+        """The timers of a tick come before (`TIMER_SOFTIRQ`, `RCU_SOFTIRQ`), and each wakes somebody."""
+        cpu, machine = of.cpu, self._machine
+        if cpu.next_tick is None or cpu.next_tick > machine.now:
             return None
-        asks = of.needed and not of.passed
-        outside = not asks or running is None or self._is_outside(running, of)
-        of.seen_outside = of.seen_outside or outside
-        of.misses = False
         tries = of.noted != sequence
         if not tries and not (of.needed and sequence % 2 == 1 and of.passed):
             return None
         factor = self._random.factor(self._cv) if self._cv > 0 else 1.0
-        return int(self._machine.kernel.rcu_tick * factor), cpu.number, tries
+        return int(machine.kernel.rcu_tick * factor) + of.rang * machine.costs.wakeup, cpu.number, tries
 
     def _is_outside(self, task: Task, of: OfCpu) -> bool:
         """Whether RCU sees a running task outside of readers (`rcu_flavor_sched_clock_irq`).

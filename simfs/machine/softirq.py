@@ -39,6 +39,7 @@ class Softirqs:
     def run(self, cpu: Cpu) -> None:
         """The tick's interrupt ends and RCU's softirq has something to do."""
         assert self.rcu is not None
+        self.rcu.meet(cpu)
         now, of = self._machine.now, self.rcu.cpus[cpu.number]
         inside = cpu.softirq_until > now or cpu.current is of.ksoftirqd
         if inside or (of.awake and self._machine.kernel.ksoftirqd_first):

@@ -176,6 +176,8 @@ class Waist:
             sleeper = self._task(other)
             if sleeper.timer == at:
                 self.machine.note("timer", sleeper)
+                if self._rcu is not None:
+                    self._rcu.rings(sleeper.cpu)
                 sleeper.kick(None)
 
         if self._task(other).timer != at:

@@ -338,6 +338,8 @@ fn timer(s: &mut State, event: Event) {
     if event.generation == u32::MAX {
         if task.timer.is_some_and(|at| at + s.kernel.tick_timers == event.time) {
             s.note("timer", id, Object::Nothing);
+            let cpu = s.tasks[id as usize].cpu;
+            s.rcu.iter_mut().for_each(|rcu| rcu.rings(cpu));
             s.kick(id, None);
         }
     } else if task.generation == event.generation {

@@ -47,6 +47,8 @@ struct OfCpu {
     forced: u64,
     /// It will find its node's lock held in the softirq of this tick.
     misses: bool,
+    /// How many timers have rung in this tick.
+    rang: u32,
     /// Its `ksoftirqd`, what that waits for, and whether it was woken.
     ksoftirqd: Option<(TaskId, LockId)>,
     awake: bool,
@@ -96,15 +98,25 @@ impl Rcu {
         of.needed && !of.passed && of.switch == switch
     }
 
-    /// `cpu` ticks, outside of readers or not. Whether it will want its node's lock, and then whether it will only try for it.
-    pub(super) fn wants_leaf(&mut self, cpu: CpuId, switch: u32, outside: bool) -> Option<bool> {
-        let (sequence, under_way) = (self.sequence, self.under_way());
+    /// `cpu` ticks, outside of readers or not.
+    pub(super) fn ticks(&mut self, cpu: CpuId, outside: bool) {
         let of = self.of(cpu);
         of.passed |= outside;
-        of.misses = false;
-        let tries = of.noted != sequence;
-        let reports = of.needed && under_way && (of.passed || of.switch != switch);
-        (tries || reports).then_some(tries)
+        (of.misses, of.rang) = (false, 0);
+    }
+
+    /// A timer rings in the tick of `cpu`.
+    pub(super) fn rings(&mut self, cpu: CpuId) {
+        self.of(cpu).rang += 1;
+    }
+
+    /// Whether `cpu`, which has switched so often, wants its node's lock in this tick: whether it only tries for it, and how many timers
+    /// have rung before.
+    pub(super) fn wants_leaf(&self, cpu: CpuId, switch: u32) -> Option<(bool, u32)> {
+        let of = &self.cpus[cpu as usize];
+        let tries = of.noted != self.sequence;
+        let reports = of.needed && self.under_way() && (of.passed || of.switch != switch);
+        (tries || reports).then_some((tries, of.rang))
     }
 
     /// Callbacks that have not been invoked.
@@ -226,7 +238,7 @@ impl State {
     /// The tick of `cpu` (`rcu_sched_clock_irq`). Returns whether the softirq has something to do.
     pub(super) fn rcu_tick(&mut self, cpu: CpuId) -> bool {
         self.heed_urgency(cpu);
-        self.meet_in_leaf(cpu);
+        self.tick_in_readers(cpu);
         let switch = self.cpus[cpu as usize].generation;
         self.rcu.as_ref().is_some_and(|rcu| rcu.is_pending(cpu, switch, false))
     }
@@ -311,6 +323,17 @@ pub(super) mod tests {
     /// RCU on so many CPUs.
     pub fn rcu(cpus: usize) -> Rcu {
         Rcu { cpus: vec![OfCpu::default(); cpus], ..Rcu::default() }
+    }
+
+    #[test]
+    fn timers_that_ring_in_a_tick_come_before_the_lock_of_the_node() {
+        let mut rcu = rcu(2);
+        rcu.sequence += 1;
+        (0..2).for_each(|cpu| rcu.ticks(cpu, true));
+        (0..2).for_each(|_| rcu.rings(1));
+        assert_eq!([0, 1].map(|cpu| rcu.wants_leaf(cpu, 0)), [Some((true, 0)), Some((true, 2))]);
+        rcu.ticks(1, true);
+        assert_eq!(rcu.wants_leaf(1, 0), Some((true, 0)), "those of the last tick do not count");
     }
 
     #[test]

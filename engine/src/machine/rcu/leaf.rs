@@ -68,29 +68,34 @@ fn losers(mut comers: Vec<Comer>, noting: Time, reporting: Time) -> impl Iterato
 }
 
 impl State {
-    /// `cpu` ticks, with the other CPUs of its node: who is outside of readers, and who will find the node's lock held.
+    /// `cpu` ticks, outside of readers or not.
+    pub(in crate::machine) fn tick_in_readers(&mut self, cpu: CpuId) {
+        let c = &self.cpus[cpu as usize];
+        let (running, switch) = (c.current.filter(|_| c.phase == Phase::Running), c.generation);
+        let Some(rcu) = &self.rcu else { return };
+        let outside = !rcu.asks(cpu, switch) || running.is_none_or(|id| self.is_outside(id));
+        self.rcu.iter_mut().for_each(|rcu| rcu.ticks(cpu, outside));
+    }
+
+    /// The softirq of a tick begins on `cpu`, and on the other CPUs of its node: who will find the node's lock held.
     pub(in crate::machine) fn meet_in_leaf(&mut self, cpu: CpuId) {
         let now = self.now;
         let Some(cpus) = self.rcu.as_mut().and_then(|rcu| rcu.leaves().meet(cpu, now)) else { return };
-        let comers: Vec<Comer> = cpus.filter_map(|other| self.comes_to_leaf(other, other == cpu)).collect();
+        let comers: Vec<Comer> = cpus.filter_map(|other| self.comes_to_leaf(other)).collect();
         let (noting, reporting) = (self.kernel.rcu_note, self.kernel.rcu_report);
         for loser in losers(comers, noting, reporting) {
             self.rcu.as_mut().into_iter().for_each(|rcu| rcu.misses(loser));
         }
     }
 
-    fn comes_to_leaf(&mut self, cpu: CpuId, ticks: bool) -> Option<Comer> {
+    /// The timers of a tick come before (`TIMER_SOFTIRQ`, `RCU_SOFTIRQ`), and each wakes somebody.
+    fn comes_to_leaf(&mut self, cpu: CpuId) -> Option<Comer> {
         let c = &self.cpus[cpu as usize];
-        let running = c.current.filter(|_| c.phase == Phase::Running);
-        let (ticks, switch) = (ticks || c.next_tick.is_some(), c.generation);
-        if !ticks {
-            return None;
-        }
-        let asks = self.rcu.as_mut()?.asks(cpu, switch);
-        let outside = !asks || running.is_none_or(|id| self.is_outside(id));
-        let tries = self.rcu.as_mut()?.wants_leaf(cpu, switch, outside)?;
-        let rcu = self.rcu.as_mut()?;
-        Some((rcu.leaves().arrives(&self.paces, self.kernel.rcu_tick), cpu, tries))
+        let (ticks, switch) = (c.next_tick.is_some_and(|tick| tick <= self.now), c.generation);
+        let rcu = self.rcu.as_mut().filter(|_| ticks)?;
+        let (tries, rang) = rcu.wants_leaf(cpu, switch)?;
+        let at = rcu.leaves().arrives(&self.paces, self.kernel.rcu_tick) + Time::from(rang) * self.costs.wakeup;
+        Some((at, cpu, tries))
     }
 
     /// Whether RCU sees the running task `id` outside of readers (`rcu_flavor_sched_clock_irq`); softirqs of `ksoftirqd` are inside.

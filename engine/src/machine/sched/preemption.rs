@@ -77,6 +77,7 @@ impl State {
     /// The interrupt of the tick ends, after RCU's softirq if that has something to do.
     pub(in crate::machine) fn tick_done(&mut self, cpu: CpuId, pending: bool) {
         if pending {
+            self.meet_in_leaf(cpu);
             self.softirqs(cpu);
         }
         self.cpus[cpu as usize].next_tick = None;
