@@ -28,7 +28,9 @@ measure: {warmup: 50 ms, duration: 400 ms, replications: 1}
 
 
 @pytest.mark.parametrize(("begin", "tasks_of_a_flush"), [(None, 4), ("1 ms", 2)])
-def test_who_comes_late_is_in_the_next_commit(tmp_path: Path, begin: str | None, tasks_of_a_flush: int) -> None:
+def test_who_comes_late_is_in_the_next_commit(
+    tmp_path: Path, begin: str | None, tasks_of_a_flush: int
+) -> None:
     options = () if begin is None else (f"workload.begin={begin}",)
     rate = per_second(read_whole_answer(written_spec(tmp_path / "begin.yaml", SCENARIO, *options)))
     assert rate == pytest.approx(tasks_of_a_flush * 100, rel=0.08)

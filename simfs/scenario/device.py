@@ -89,7 +89,8 @@ class Device(Section):
     `submit` is the submitter's CPU time, `interrupt` that of a request's end (the interrupt of hardware on the same
     CPU, the softirq after a worker) without the wake-up, which is the machine's, `dispatch` that of `kblockd` for a
     request of a flush sequence. `fua` tells how data are written past the cache: by the device (in the time of a write
-    and a flush, or of a write alone: `write`), or by a flush after them. Without a volatile `write_cache` flushes are not sent at all. A `rotational` device says that it rotates.
+    and a flush, or of a write alone: `write`), or by a flush after them. Without a volatile `write_cache` flushes are
+    not sent at all. A `rotational` device says that it rotates.
     `queues`: one for all CPUs or one for each; only flushes of one queue are joined. `depth` is how many requests it
     has at most; others wait before it, where neighbours become one.
     What a submitter or a worker serves takes CPU time, not the device's.
@@ -202,7 +203,8 @@ class DeviceUse(Section):
         description="Whether it has a cache that loses its data; without one no flushes are sent.",
     )
     queues: Literal["one", "per-cpu"] | None = Field(
-        default=None, description="One queue for all CPUs, or one for each; only flushes of one queue are joined."
+        default=None,
+        description="One queue for all CPUs, or one for each; only flushes of one queue are joined.",
     )
     rotational: StrictBool | None = Field(
         default=None,

@@ -62,12 +62,13 @@ def build_initramfs(kernel: Path, busybox: Path, load: Path, plan: str, dbench: 
     filesystems = [
         name for name in FILESYSTEMS if re.search(rf"^(files|steps|dbench) {name} ", plan, re.MULTILINE)
     ]
-    devices = [name for name in DEVICES if re.search(f"^{name} ", plan, re.MULTILINE)]
+    named = [name for name in DEVICES if re.search(f"^{name} ", plan, re.MULTILINE)]
+    wanted = (*MODULES, *(module for name in named for module in DEVICES[name]), *filesystems)
     archive.add_device("dev/console", 5, 1)
     archive.add("init", (GUEST / "init").read_bytes())
     archive.add("load", load.read_bytes())
     archive.add("bin/busybox", busybox.read_bytes())
-    for number, (name, data) in enumerate(modules(kernel, (*MODULES, *(m for name in devices for m in DEVICES[name]), *filesystems)).items()):
+    for number, (name, data) in enumerate(modules(kernel, wanted).items()):
         archive.add(f"modules/{number:02}-{name}.ko", data)
     for name in filesystems:
         _add_program(archive, f"mkfs.{name}")
