@@ -88,8 +88,9 @@ class Device(Section):
 
     `submit` is the submitter's CPU time, `interrupt` that of a request's end (the interrupt of hardware on the same
     CPU, the softirq after a worker) without the wake-up, which is the machine's, `dispatch` that of `kblockd` for a
-    request of a flush sequence. `fua` tells how data are written past the cache: by the device, or by a flush after
-    them. Without a volatile `write_cache` flushes are not sent at all. A `rotational` device says that it rotates.
+    request of a flush sequence. `fua` tells how data are written past the cache: by the device (in the time of a write
+    and a flush, or of a write alone: `write`), or by a flush after them. Without a volatile `write_cache` flushes are
+    not sent at all. A `rotational` device says that it rotates.
     `queues`: one for all CPUs or one for each; only flushes of one queue are joined. `depth` is how many requests it
     has at most; others wait before it, where neighbours become one.
     What a submitter or a worker serves takes CPU time, not the device's.
@@ -103,7 +104,7 @@ class Device(Section):
     submit: Time
     interrupt: Time
     dispatch: Time
-    fua: Literal["device", "flush"]
+    fua: Literal["device", "write", "flush"]
     write_cache: Literal["volatile", "none"] = "volatile"
     rotational: bool = False
     queues: Literal["one", "per-cpu"] = "one"
@@ -123,7 +124,8 @@ class Device(Section):
             "submit_ns": self.submit.ns,
             "interrupt_ns": self.interrupt.ns,
             "dispatch_ns": self.dispatch.ns,
-            "fua": self.fua == "device",
+            "fua": self.fua != "flush",
+            **({"fua_waits": False} if self.fua == "write" else {}),
             **({} if self.write_cache == "volatile" else {"write_cache": False}),
             **({"queue_per_cpu": True} if self.queues == "per-cpu" else {}),
             **({"rotational": True} if self.rotational else {}),
@@ -199,6 +201,10 @@ class DeviceUse(Section):
     write_cache: Literal["volatile", "none"] | None = Field(
         default=None,
         description="Whether it has a cache that loses its data; without one no flushes are sent.",
+    )
+    queues: Literal["one", "per-cpu"] | None = Field(
+        default=None,
+        description="One queue for all CPUs, or one for each; only flushes of one queue are joined.",
     )
     rotational: StrictBool | None = Field(
         default=None,

@@ -187,6 +187,8 @@ def device_spec(use: DeviceUse, counted: Mapping[str, float] | None = None) -> d
         _make_array(spec, use.profile, use.raid0)
     if use.write_cache is not None:
         spec["write_cache"] = use.write_cache == "volatile"
+    if use.queues is not None:
+        spec["queue_per_cpu"] = use.queues == "per-cpu"
     if use.rotational is not None:
         spec["rotational"] = use.rotational
     laid = {
@@ -398,6 +400,7 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         params |= {"watched": float(use.watched), "unlinked": float(use.unlinked)}
         params |= {"shared_open": 1.0} if use.shared_open else {}
         params |= {} if use.names is None else {"names": use.names}
+        params |= {} if use.begin is None else {"begin_ns": use.begin}
         params |= _chosen(use.random_distribution)
         params |= {"file_bytes": use.file_size or 0, "operations": [_operation(o) for o in use.operations]}
     if isinstance(use, Naming) and use.name_format is not None:

@@ -229,6 +229,10 @@ class Mix(Naming, Serving):
         description="So many names a task has in its directories together: the one that is free for the longest is"
         " taken again; absent: each name is used once.",
     )
+    begin: PositiveDuration | None = Field(
+        default=None,
+        description="Tasks begin at any moment within this time; absent: all at once.",
+    )
     threads: StrictBool = Field(
         default=False,
         description="The tasks are threads of one process, which share its table of open files.",

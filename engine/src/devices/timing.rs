@@ -78,7 +78,7 @@ impl Timing {
             read: service(&spec.read),
             write: service(&spec.write),
             flush: service(&spec.flush),
-            past_cache: spec.served_by == ServedBy::Hardware && spec.fua && spec.write_cache,
+            past_cache: spec.served_by == ServedBy::Hardware && spec.fua && spec.fua_waits && spec.write_cache,
             bandwidth: spec.bandwidth,
             flash: spec.small_writes.map_or(0, |writes| from_ns(NS_PER_SECOND / writes.rate)),
             capacity: spec.disk.map(|disk| disk.capacity_bytes),

@@ -21,6 +21,9 @@ pub struct DeviceSpec {
     /// It can write data past its cache (`REQ_FUA`); without, a flush follows them.
     #[serde(default = "yes")]
     pub fua: bool,
+    /// What is written past a cache that is not protected takes a flush longer.
+    #[serde(default = "yes")]
+    pub fua_waits: bool,
     /// It has a cache that loses what is not flushed (`QUEUE_FLAG_WC`, `BLK_FEAT_WRITE_CACHE`). Without, flushes are not sent.
     #[serde(default = "yes")]
     pub write_cache: bool,
@@ -67,6 +70,7 @@ impl DeviceSpec {
             interrupt_ns: 0.0,
             dispatch_ns: 0.0,
             fua: true,
+            fua_waits: true,
             write_cache: true,
             queue_per_cpu: false,
             read: none,

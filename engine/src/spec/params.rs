@@ -139,6 +139,7 @@ const MIX: Table = &[&[
     ("shared_open", Number(0.0)),
     ACT_NAMES,
     ("names", Optional),
+    ("begin_ns", Number(0.0)),
     ("random_distribution", RANDOM_DISTRIBUTION),
     ("zipf_theta", Number(0.0)),
     ("user_ns", Number(0.0)),

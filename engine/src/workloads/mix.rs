@@ -49,6 +49,8 @@ pub struct Mix {
     /// So many names a task has in its directories together, and uses again; without that each once.
     pub names: Option<u32>,
     user: Time,
+    /// Within which tasks begin.
+    begin: Time,
 }
 
 impl Mix {
@@ -72,6 +74,7 @@ impl Mix {
             format: Rc::new(NameFormat::of(w)?),
             names: w.given("names").map(|names| names as u32),
             user: from_ns(w.number("user_ns") * speed),
+            begin: from_ns(w.number("begin_ns")),
         })
     }
 }
@@ -119,8 +122,11 @@ fn number(o: &Value, key: &str, default: f64) -> f64 {
     o[key].as_f64().unwrap_or(default)
 }
 
-/// Runs the mix for ever.
+/// Runs the mix for ever, from some moment within the time in which tasks begin.
 pub async fn run<M: Machine, F: Filesystem<M>>(m: M, mut actor: Actor<M, F>, mix: Rc<Mix>, requests: Requests) {
+    if mix.begin > 0 {
+        m.sleep((uniform(actor.random()) * mix.begin as f64) as Time).await;
+    }
     loop {
         let request = taken(&m, &requests).await;
         if turn(&m, &mut actor, &mix).await.is_err() {

@@ -165,6 +165,19 @@ FORMS = (
         device="null_blk",
     ),
     Form(
+        "emulated-flush",
+        f"Appends, new files and overwrites with an fsync each on a device with a cache to flush, {_MORE}",
+        "operations",
+        "flush-",
+        _sync,
+        notes=(
+            "A series' name has what a flush takes: 12 ticks, as SYNCHRONIZE CACHE of scsi_debug (F_SYNC_DELAY); "
+            "other requests take 20 us.",
+        ),
+        device="scsi_debug, one queue, 32 commands",
+        rates_only=True,
+    ),
+    Form(
         "emulated-compile",
         "24 compile-like processes in one directory on 24 emulated CPUs, by scheduler settings",
         "compiles",

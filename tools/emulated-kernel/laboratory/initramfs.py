@@ -15,6 +15,8 @@ OPERATIONS = GUEST.parents[1] / "file-operations/operations.c"
 """What guest/operations.c includes."""
 FILESYSTEMS = ("xfs", "btrfs", "ext4")
 MODULES = ("loop", "crc32c-intel")
+DEVICES = {"null_blk": ("null_blk",), "scsi_debug": ("sd_mod", "scsi_debug")}
+"""Modules of devices that a plan names."""
 DBENCH_CALLS = 100_000
 """Lines of its load file, more than a client gets through in a second."""
 
@@ -60,12 +62,13 @@ def build_initramfs(kernel: Path, busybox: Path, load: Path, plan: str, dbench: 
     filesystems = [
         name for name in FILESYSTEMS if re.search(rf"^(files|steps|dbench) {name} ", plan, re.MULTILINE)
     ]
-    devices = ("null_blk",) if re.search("^null_blk ", plan, re.MULTILINE) else ()
+    named = [name for name in DEVICES if re.search(f"^{name} ", plan, re.MULTILINE)]
+    wanted = (*MODULES, *(module for name in named for module in DEVICES[name]), *filesystems)
     archive.add_device("dev/console", 5, 1)
     archive.add("init", (GUEST / "init").read_bytes())
     archive.add("load", load.read_bytes())
     archive.add("bin/busybox", busybox.read_bytes())
-    for number, (name, data) in enumerate(modules(kernel, (*MODULES, *devices, *filesystems)).items()):
+    for number, (name, data) in enumerate(modules(kernel, wanted).items()):
         archive.add(f"modules/{number:02}-{name}.ko", data)
     for name in filesystems:
         _add_program(archive, f"mkfs.{name}")

@@ -171,6 +171,16 @@ def _sync() -> Iterable[Guest]:
         yield Guest(f"sync-20us-{fs}{TRACED}", (SYNC_DEVICES["20us"], *rows), trace=SYNC_EVENTS)
 
 
+FLUSH_TIME = "500 4000 1"
+"""A flush takes 48 ms; while all wait for it the emulator has nothing to do."""
+
+
+def _flush() -> Iterable[Guest]:
+    for fs in ("xfs", "ext4", "btrfs"):
+        rows = (files(fs, kind, n, True, FLUSH_TIME) for kind in SYNC_KINDS for n in SYNC_TASKS)
+        yield Guest(f"flush-48ms-{fs}", ("scsi_debug 20000 submit_queues=1", *rows))
+
+
 def _scheduler() -> Iterable[Guest]:
     rows = (
         "alone chain 24 1 20 0.04",
@@ -410,6 +420,7 @@ LOADS: dict[str, tuple[Guest, ...]] = {
     "files-6.1": (_files((1, 4), "6.1"), _files((24,), "6.1")),
     "metadata": tuple(_metadata()),
     "sync": tuple(_sync()),
+    "flush": tuple(_flush()),
     "operations": tuple(_operations(fs, n) for n in (1, 2) for fs in STEP_ROWS),
     "other": tuple(_other()),
     "dbench": (_dbench(journal=True), _dbench(journal=False)),

@@ -26,7 +26,7 @@ SOURCES = {
     "wfsync.writepages": f"{_WHERE}from the entry into fsync to the first wait, without the submission",
     "writepages.before_blocks": f"{_WHERE}from the entry into fsync to ext4_mb_mark_diskspace_used",
     "wfsync.convert": f"{_WHERE}ext4_end_io_rsv_work, and what process_one_work does around it",
-    "wfsync.end_io": f"{_WHERE}the part of wfsync.convert before its handle has joined a transaction, after it has left it, and around the work",
+    "wfsync.end_io": f"{_WHERE}the part of wfsync.convert outside of its handle, and around the work",
     "wfsync.commit_lock": f"{_WHERE}from the start of the commit to the wake-up of who waits for the switch",
     "wfsync.commit_log": f"{_WHERE}from there to the first submission, without what each block takes",
     "wfsync.commit_block": f"{_WHERE}the block and its tag, up to where it cannot be changed any more",
@@ -109,7 +109,11 @@ def unwritten(loop: Loop) -> Values:
 
 
 def _outside_handle(span: Span) -> int:
-    (joined,), (left,), returns = span.at("start_this_handle"), span.at("stop_this_handle"), span.loop.log.returns
+    (joined,), (left,), returns = (
+        span.at("start_this_handle"),
+        span.at("stop_this_handle"),
+        span.loop.log.returns,
+    )
     return span.to(span.begin, returns(joined)) + span.to(returns(left), span.end)
 
 

@@ -11,7 +11,7 @@ use crate::waist::Machine;
 use crate::waist::{LockId, Time};
 use arrayvec::ArrayVec;
 
-cost_table!(CheckCosts { item: ["check_item"] });
+cost_table!(CheckCosts { item: ["check_item"], extent: ["check_extent"], csum: ["check_csum"] });
 
 /// The ends of the requests for each copy.
 pub(super) type Copies = ArrayVec<LockId, 2>;
@@ -20,15 +20,19 @@ pub(super) type Copies = ArrayVec<LockId, 2>;
 #[derive(Clone, Copy)]
 pub struct TreeBlocks {
     check_item: Time,
+    check_extent: Time,
+    check_csum: Time,
     checks_written: bool,
     copies: u64,
 }
 
 impl TreeBlocks {
     pub(super) fn new(costs: &Costs<'_>) -> Result<Self, String> {
-        let rules = costs.rules();
+        let (rules, c) = (costs.rules(), CheckCosts::new(costs)?);
         Ok(Self {
-            check_item: CheckCosts::new(costs)?.item,
+            check_item: c.item,
+            check_extent: c.extent,
+            check_csum: c.csum,
             checks_written: rules.checks_written,
             copies: if rules.metadata_profile == MetadataProfile::Dup { 2 } else { 1 },
         })
@@ -37,7 +41,8 @@ impl TreeBlocks {
     /// How long the items of leaves are checked before they are written (`btrfs_check_leaf`). Nodes, which are few, are not.
     pub(super) fn check(&self, dirty: Dirty) -> Time {
         if self.checks_written {
-            self.check_item * dirty.items
+            let others = dirty.items - dirty.extents - dirty.csums;
+            self.check_item * others + self.check_extent * dirty.extents + self.check_csum * dirty.csums
         } else {
             0
         }

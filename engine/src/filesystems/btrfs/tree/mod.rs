@@ -20,7 +20,7 @@ pub mod path;
 mod pointers;
 pub mod search;
 
-use key::{Item, Key, HEADER, ITEM_HEAD, LEAF_DATA, NODE_SIZE};
+use key::{Item, ItemKind, Key, HEADER, ITEM_HEAD, LEAF_DATA, NODE_SIZE};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -90,11 +90,27 @@ pub struct Dirty {
     pub blocks: u64,
     /// Items of their leaves.
     pub items: u64,
+    /// Extents of files among them, and runs of checksums.
+    pub extents: u64,
+    pub csums: u64,
+}
+
+impl Dirty {
+    fn leaf(items: &[Item]) -> Self {
+        let of = |kind| items.iter().filter(|item| item.key.kind() == kind).count() as u64;
+        let (extents, csums) = (of(ItemKind::ExtentData), of(ItemKind::ExtentCsum));
+        Self { blocks: 1, items: items.len() as u64, extents, csums }
+    }
 }
 
 impl std::iter::Sum for Dirty {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |sum, one| Self { blocks: sum.blocks + one.blocks, items: sum.items + one.items })
+        all.fold(Self::default(), |sum, one| Self {
+            blocks: sum.blocks + one.blocks,
+            items: sum.items + one.items,
+            extents: sum.extents + one.extents,
+            csums: sum.csums + one.csums,
+        })
     }
 }
 
@@ -288,8 +304,8 @@ impl Tree {
             let block = &self.blocks[block as usize];
             match &block.content {
                 _ if block.generation != self.transid => None,
-                Content::Leaf { items, .. } => Some(Dirty { blocks: 1, items: items.len() as u64 }),
-                Content::Node(pointers) => (!pointers.is_empty()).then_some(Dirty { blocks: 1, items: 0 }),
+                Content::Leaf { items, .. } => Some(Dirty::leaf(items)),
+                Content::Node(pointers) => (!pointers.is_empty()).then_some(Dirty::leaf(&[])),
             }
         });
         let written = written.sum();
@@ -345,7 +361,6 @@ fn search<T>(entries: &[T], key: Key, low: usize, key_of: impl Fn(&T) -> Key) ->
 
 #[cfg(test)]
 mod tests {
-    use super::key::ItemKind;
     use super::*;
 
     fn item(id: u64) -> Item {
@@ -356,7 +371,7 @@ mod tests {
     fn a_transaction_writes_what_it_changed_once_and_not_what_it_gave_back() {
         let mut tree = Tree::new();
         tree.insert_items(tree.root(), 0, &[item(1), item(2)]);
-        assert_eq!(tree.end_transaction(), Dirty { blocks: 1, items: 2 });
+        assert_eq!(tree.end_transaction(), Dirty { blocks: 1, items: 2, ..Dirty::default() });
         assert_eq!(tree.end_transaction(), Dirty::default(), "nothing was changed");
         tree.cow(tree.root(), 0);
         tree.insert_items(tree.root(), 2, &[item(3)]);
@@ -365,7 +380,14 @@ mod tests {
         tree.release(given_back);
         let again = tree.allocate(1, 0);
         tree.release(again);
-        assert_eq!(tree.end_transaction(), Dirty { blocks: 1, items: 3 });
+        assert_eq!(tree.end_transaction(), Dirty { blocks: 1, items: 3, ..Dirty::default() });
+    }
+
+    #[test]
+    fn extents_and_checksums_are_told_from_other_items_as_they_take_longer_or_less_to_check() {
+        let of = |kind, offset| Item { key: Key::new(256, kind, offset), size: 50 };
+        let items = [of(ItemKind::ExtentData, 0), of(ItemKind::ExtentData, 4096), of(ItemKind::ExtentCsum, 0)];
+        assert_eq!(Dirty::leaf(&items), Dirty { blocks: 1, items: 3, extents: 2, csums: 1 });
     }
 
     #[test]
