@@ -41,13 +41,6 @@ impl State {
         self.locks[lock as usize].left.get_or_insert((now, task));
     }
 
-    /// `waiter` is woken for `lock`.
-    pub(super) fn remember(&mut self, lock: LockId, waiter: TaskId) {
-        if self.tasks[waiter as usize].waits.any_for(lock) {
-            self.locks[lock as usize].left = None;
-        }
-    }
-
     /// Who sleeps for which lock although it was released, when and by whom, and nobody who waits for it is about to run.
     fn forgotten(&self) -> Vec<Forgotten> {
         let awake = self.tasks.iter().filter(|task| matches!(task.status, Status::Runnable | Status::Running));

@@ -160,7 +160,9 @@ impl State {
     pub fn new(spec: &RunSpec) -> Self {
         let cpus = spec.machine.cpus;
         let mut idle = CpuSet::default();
-        (0..cpus).for_each(|cpu| idle.insert(cpu));
+        for cpu in 0..cpus {
+            idle.insert(cpu);
+        }
         let mut state = Self {
             now: 0,
             events: EventQueue::new(),

@@ -352,6 +352,35 @@ impl Task {
         self.status = status;
     }
 
+    /// It leaves its CPU, which has idled for `idle_clock`, and does not run for this `reason`.
+    #[inline]
+    pub fn leave_cpu(&mut self, now: Time, idle_clock: Time, status: Status, reason: Reason) {
+        self.become_status(now, idle_clock, status);
+        self.reason = reason;
+        self.generation = self.generation.wrapping_add(1);
+        self.last_ran = now;
+    }
+
+    /// It is awake and in the queue of a CPU that has idled for `idle_clock`.
+    #[inline]
+    pub fn become_runnable(&mut self, now: Time, idle_clock: Time) {
+        self.become_status(now, idle_clock, Status::Runnable);
+        self.reason = Reason::Woken;
+    }
+
+    /// It comes to run on its CPU, which has idled for `idle_clock`.
+    #[inline]
+    pub fn come_to_run(&mut self, now: Time, idle_clock: Time, owed_irq: Time) {
+        self.segment.irq += owed_irq;
+        self.become_status(now, idle_clock, Status::Running);
+    }
+
+    /// Whether, if it sleeps, it waits for I/O (`in_iowait`): a process whose request a device has.
+    #[inline]
+    pub fn waits_for_io(&self) -> bool {
+        self.reason == Reason::Device && self.kind == TaskKind::Load
+    }
+
     /// Notes that it is moved, while it waits for a CPU, to one that has idled for `idle_clock`.
     pub fn change_queue(&mut self, idle_clock: Time) {
         self.idle_clock = idle_clock;

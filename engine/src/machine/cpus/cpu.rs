@@ -234,6 +234,21 @@ impl Cpu {
         self.idled + self.accounts[Account::Idle as usize] + open
     }
 
+    /// It looks for another task: what asked it to is dealt with.
+    #[inline]
+    pub fn forget_resched(&mut self) {
+        self.need_resched = false;
+        self.resched_sent = false;
+        self.skips_clock = false;
+    }
+
+    /// From now on it switches to a task, or to idle.
+    #[inline]
+    pub fn switches_to(&mut self, next: Option<TaskId>) {
+        self.phase = Phase::Switching(next);
+        self.generation = self.generation.wrapping_add(1);
+    }
+
     /// Books a stretch of a segment that ends `now`: what interrupts took, what was owed, and the program's `own` time.
     #[inline]
     pub fn book(&mut self, now: Time, irq: Time, debt: Time, account: Account, own: Time) {
@@ -270,6 +285,8 @@ struct Step {
     core_exit: Time,
     exit: Time,
     watts: f64,
+    /// Energy (joules) of the stays in those before it, where nobody waits for I/O.
+    before: f64,
 }
 
 impl Step {
@@ -279,12 +296,19 @@ impl Step {
             core_exit: from_ns(state.core_exit_ns.unwrap_or(state.exit_ns)),
             exit: from_ns(state.exit_ns),
             watts: state.watts,
+            before: 0.0,
         }
     }
 
     /// A state that takes no time to leave.
     fn at_once(watts: f64) -> Self {
-        Self { residency: 0, core_exit: 0, exit: 0, watts }
+        Self { residency: 0, core_exit: 0, exit: 0, watts, before: 0.0 }
+    }
+
+    /// Energy (joules) of a stay of `time` in it.
+    #[inline]
+    fn stay_joules(&self, time: Time) -> f64 {
+        self.watts * time as f64 * 1e-12
     }
 
     /// How long a CPU has to idle for this state, if `waiters` wait for I/O there (`performance_multiplier` of `menu.c` up to 6.12).
@@ -303,6 +327,10 @@ impl IdleLadder {
             steps.push(Step::at_once(watts_active));
         }
         steps[1].residency = 0; // an idle CPU is at least in the shallowest state
+        for at in 1..steps.len() {
+            let (begins, last) = (steps[at].residency, &steps[at - 1]);
+            steps[at].before = last.before + last.stay_joules(begins.saturating_sub(last.residency));
+        }
         Self { steps, watts_active }
     }
 
@@ -338,15 +366,54 @@ impl IdleLadder {
 
     /// Energy (joules) of a stay of `time` in `state`.
     pub fn stay_joules(&self, state: usize, time: Time) -> f64 {
-        self.steps[state].watts * time as f64 * 1e-12
+        self.steps[state].stay_joules(time)
     }
 
-    /// Energy (joules) of an idle period that lasts from `from` to `to` after its beginning, where `waiters` wait for I/O.
-    pub fn joules(&self, from: Time, to: Time, waiters: u32) -> f64 {
+    /// Of an idle period that lasts from `from` to `to` after its beginning, where `waiters` wait for I/O: the state that it ends in
+    /// ([`IdleLadder::deepest`]) and its energy (joules). States are in the order of what they pay for.
+    #[inline]
+    pub fn stay(&self, from: Time, to: Time, waiters: u32) -> (usize, f64) {
+        if from > 0 || waiters > 0 {
+            return (self.deepest(to, waiters), self.joules(from, to, waiters));
+        }
+        let mut state = 0;
+        while self.steps.get(state + 1).is_some_and(|next| next.residency <= to) {
+            state += 1;
+        }
+        let step = &self.steps[state];
+        (state, step.before + step.stay_joules(to - step.residency))
+    }
+
+    #[cold]
+    fn joules(&self, from: Time, to: Time, waiters: u32) -> f64 {
         let ends = self.steps[1..].iter().map(|next| next.pays_from(waiters)).chain([Time::MAX]);
-        let joules = |(step, end): (&Step, Time)| {
-            step.watts * to.min(end).saturating_sub(from.max(step.pays_from(waiters))) as f64 * 1e-12
+        let stays = |(step, end): (&Step, Time)| {
+            step.stay_joules(to.min(end).saturating_sub(from.max(step.pays_from(waiters))))
         };
-        self.steps.iter().zip(ends).map(joules).sum()
+        self.steps.iter().zip(ends).map(stays).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stay_ends_in_its_deepest_state_and_takes_the_energy_of_those_on_the_way() {
+        let state = |exit_ns, residency_ns, watts| IdleState {
+            name: String::new(),
+            exit_ns,
+            core_exit_ns: None,
+            residency_ns,
+            watts,
+        };
+        let states = [state(1e3, 1e3, 1.7), state(4e3, 4e3, 0.9), state(17e4, 6e5, 0.3)];
+        let ladder = IdleLadder::new(&states, 3.1);
+        for to in (0..2_000).map(|step| from_ns(f64::from(step * step) / 3.0)) {
+            for (from, waiters) in [(0, 0), (to / 3, 0), (0, 2)] {
+                let stay = (ladder.deepest(to, waiters), ladder.joules(from, to, waiters));
+                assert_eq!(ladder.stay(from, to, waiters), stay);
+            }
+        }
     }
 }

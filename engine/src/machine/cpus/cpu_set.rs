@@ -70,16 +70,20 @@ impl CpuSet {
         }
     }
 
-    /// Adds a CPU.
+    /// Adds a CPU. Whether it was not there.
     #[inline]
-    pub fn insert(&mut self, cpu: CpuId) {
-        *self.word_mut(cpu as usize / 64) |= 1 << (cpu % 64);
+    pub fn insert(&mut self, cpu: CpuId) -> bool {
+        let (word, bit) = (self.word_mut(cpu as usize / 64), 1 << (cpu % 64));
+        let before = std::mem::replace(word, *word | bit);
+        before & bit == 0
     }
 
-    /// Removes a CPU.
+    /// Removes a CPU. Whether it was there.
     #[inline]
-    pub fn remove(&mut self, cpu: CpuId) {
-        *self.word_mut(cpu as usize / 64) &= !(1 << (cpu % 64));
+    pub fn remove(&mut self, cpu: CpuId) -> bool {
+        let (word, bit) = (self.word_mut(cpu as usize / 64), 1 << (cpu % 64));
+        let before = std::mem::replace(word, *word & !bit);
+        before & bit != 0
     }
 
     /// Whether the CPU is in the set.
@@ -226,12 +230,10 @@ mod tests {
                     }
                 }
                 0..4 => {
-                    set.remove(cpu);
-                    model.remove(&cpu);
+                    assert_eq!(set.remove(cpu), model.remove(&cpu));
                 }
                 _ => {
-                    set.insert(cpu);
-                    model.insert(cpu);
+                    assert_eq!(set.insert(cpu), model.insert(cpu));
                 }
             }
             assert_eq!(set.contains(cpu), model.contains(&cpu));

@@ -6,11 +6,9 @@
 
 use super::cpu::{IdleLadder, Phase};
 use crate::kernel::idle::Governor;
-use crate::machine::chains::Reason;
 use crate::machine::state::State;
-use crate::machine::task::TaskKind;
 use crate::waist::time::Time;
-use crate::waist::{CpuId, TaskId};
+use crate::waist::CpuId;
 
 const INTERVALS: usize = 8;
 const RESOLUTION: u64 = 1024;
@@ -136,12 +134,6 @@ impl State {
         }
     }
 
-    /// Whether the sleeping `id` waits for I/O (`in_iowait`): a process whose request a device has.
-    pub(in crate::machine) fn waits_for_io(&self, id: TaskId) -> bool {
-        let task = &self.tasks[id as usize];
-        task.reason == Reason::Device && task.kind == TaskKind::Load
-    }
-
     /// A timer of `cpu` is to ring at `at`.
     pub(in crate::machine) fn note_timer(&mut self, cpu: CpuId, at: Time) {
         let now = self.now;
@@ -163,13 +155,18 @@ impl State {
     }
 
     /// `cpu`, which idles since `since`, is woken: its state and the energy (J) of its idling in the window.
+    #[inline(always)]
     pub(in crate::machine) fn end_idle(&mut self, cpu: CpuId, since: Time) -> (usize, f64) {
-        let (now, window) = (self.now, self.window_start);
-        let idled = now - since;
-        if !self.governs() {
-            let (ladder, waiters) = (&self.idle_ladder, self.cpus[cpu as usize].idles_for_io);
-            return (ladder.deepest(idled, waiters), ladder.joules(window.saturating_sub(since), idled, waiters));
+        if self.governs() {
+            return self.end_governed_idle(cpu);
         }
+        let waiters = self.cpus[cpu as usize].idles_for_io;
+        self.idle_ladder.stay(self.window_start.saturating_sub(since), self.now - since, waiters)
+    }
+
+    #[inline(never)]
+    fn end_governed_idle(&mut self, cpu: CpuId) -> (usize, f64) {
+        let now = self.now;
         let joules = self.governed_joules(cpu);
         let menu = &mut self.cpus[cpu as usize].menu;
         menu.wake(now);
@@ -191,7 +188,7 @@ impl State {
     pub(super) fn open_idle_joules(&self, cpu: CpuId, since: Time) -> f64 {
         if !self.governs() {
             let (from, to) = (self.window_start.saturating_sub(since), self.now - since);
-            return self.idle_ladder.joules(from, to, self.cpus[cpu as usize].idles_for_io);
+            return self.idle_ladder.stay(from, to, self.cpus[cpu as usize].idles_for_io).1;
         }
         let mut joules = 0.0;
         let mut menu = self.cpus[cpu as usize].menu.clone();

@@ -69,8 +69,7 @@ impl State {
     /// `cpu` has nothing to run.
     #[inline(always)]
     pub(in crate::machine) fn begin_idling(&mut self, cpu: CpuId) {
-        if !self.idle.contains(cpu) {
-            self.idle.insert(cpu);
+        if self.idle.insert(cpu) {
             let c = &mut self.cpus[cpu as usize];
             c.idles_since = self.now;
             c.idles_for_io = if self.kernel.rules.io_waiters { c.io_waiters } else { 0 };
@@ -80,8 +79,7 @@ impl State {
     /// Somebody is to run on `cpu`.
     #[inline(always)]
     pub(in crate::machine) fn end_idling(&mut self, cpu: CpuId) {
-        if self.idle.contains(cpu) {
-            self.idle.remove(cpu);
+        if self.idle.remove(cpu) {
             self.cpus[cpu as usize].idled_until = self.now;
         }
     }

@@ -16,6 +16,7 @@ impl State {
     }
 
     /// `cpu` has nobody to run and switches to idle.
+    #[inline(always)]
     pub(in crate::machine) fn switch_to_idle(&mut self, cpu: CpuId) {
         self.set_next(cpu, None);
         let now = self.now;
@@ -25,8 +26,7 @@ impl State {
             return self.begin_switch(cpu, None); // what takes no time happens after the present event, whatever that is
         }
         debug_assert!(c.queue.is_empty(), "CPU {cpu} has somebody to run");
-        c.phase = Phase::Switching(None);
-        c.generation = c.generation.wrapping_add(1);
+        c.switches_to(None);
         c.before_switch = 0;
         c.idles_at = now + time;
     }

@@ -19,6 +19,7 @@ pub(in crate::machine) struct AtLock<'a> {
     pub classes: &'a mut [ClassStats],
     topology: &'a Topology,
     pub now: Time,
+    window: Time,
 }
 
 impl State {
@@ -33,6 +34,7 @@ impl State {
             classes: &mut self.classes,
             topology: &self.topology,
             now: self.now,
+            window: self.window_start,
         }
     }
 }
@@ -78,6 +80,27 @@ impl AtLock<'_> {
         self.lock.holder == Some(number) && self.end_running_hold(number)
     }
 
+    /// The lock becomes the property of the task, of this number, which still sleeps or spins; its times are these.
+    #[inline(always)]
+    pub fn grant(&mut self, number: TaskId, times: StateTimes) {
+        self.begin_hold(number, times);
+        (self.lock.granted, self.lock.left) = (Some(number), None);
+        self.classes[self.lock.class as usize].handoffs += 1;
+    }
+
+    /// Whether the lock was given to the running task, of this number, which then takes note, once.
+    #[inline(always)]
+    pub fn take_grant(&mut self, number: TaskId) -> bool {
+        let given = self.lock.granted == Some(number);
+        if given {
+            self.lock.book(&StateTimes { since: self.now, ..self.task.times });
+            self.lock.granted = None;
+            let waited = self.now - self.lock.held_since.max(self.window);
+            self.classes[self.lock.class as usize].granted_task_runs(self.task.kind, waited);
+        }
+        given
+    }
+
     /// The task becomes the exclusive holder; its times are these.
     #[inline(always)]
     pub fn begin_hold(&mut self, number: TaskId, times: StateTimes) {
@@ -88,7 +111,7 @@ impl AtLock<'_> {
 
     /// Books the exclusive hold of the task, if it has only run with the lock. Whether it has.
     #[inline(always)]
-    pub fn book_running_hold(&mut self) -> bool {
+    fn book_running_hold(&mut self) -> bool {
         let only_ran = self.task.status == Status::Running && self.lock.only_ran(&self.task.times);
         if only_ran {
             let span = self.lock.book_running(self.now);
@@ -97,14 +120,49 @@ impl AtLock<'_> {
         only_ran
     }
 
+    /// Books the exclusive hold of the task, if it runs. Whether it does.
+    #[inline]
+    pub fn book_hold_of_running(&mut self) -> bool {
+        let runs = self.task.status == Status::Running;
+        if runs && !self.book_running_hold() {
+            self.book_hold(&StateTimes { since: self.now, ..self.task.times });
+        }
+        runs
+    }
+
+    /// Books the exclusive hold of the task, whose times are these.
+    #[inline]
+    pub fn book_hold(&mut self, times: &StateTimes) {
+        let hold = self.lock.book_all(times);
+        let lasted = self.now.saturating_sub(self.lock.held_since.max(self.window));
+        let class = &mut self.classes[self.lock.class as usize];
+        class.end_hold(self.task.kind, &hold, self.lock.is_contended(), lasted);
+    }
+
     /// The exclusive hold of the task, of this number, ends, if it has only run with the lock. Whether it has.
     #[inline(always)]
     pub fn end_running_hold(&mut self, number: TaskId) -> bool {
         let ends = !self.lock.scaled && self.book_running_hold();
         if ends {
-            self.lock.holder = None;
-            self.lock.left.get_or_insert((self.now, number));
+            self.end_booked_hold(number);
         }
         ends
+    }
+
+    /// The same if it runs now. Whether it does.
+    #[inline(never)]
+    pub fn end_hold_of_running(&mut self, number: TaskId) -> bool {
+        let ends = !self.lock.scaled && self.book_hold_of_running();
+        if ends {
+            self.end_booked_hold(number);
+        }
+        ends
+    }
+
+    /// The exclusive hold of the task, of this number, which is booked, ends.
+    #[inline(always)]
+    pub fn end_booked_hold(&mut self, number: TaskId) {
+        self.lock.holder = None;
+        self.lock.left.get_or_insert((self.now, number));
     }
 }

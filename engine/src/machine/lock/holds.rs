@@ -15,7 +15,6 @@ impl State {
     }
 
     /// `task`, which has just taken `lock`, `owed` so much before: the hold begins when that is paid, that of the lock inside too.
-    #[cold]
     pub(in crate::machine) fn begins_later(&mut self, lock: LockId, task: TaskId, owed: Time) {
         let inner = self.locks[lock as usize].wait_lock.made();
         for lock in std::iter::once(lock).chain(inner) {
@@ -52,13 +51,21 @@ impl State {
 
     /// `lock`, just released, becomes the property of `next`, which still sleeps or spins.
     pub(in crate::machine) fn grant(&mut self, lock: LockId, next: TaskId) {
+        let mut at = self.at_lock(next, lock);
+        if at.task.status == Status::Sleeping && !at.lock.is_held() {
+            at.grant(next, at.task.times_at(at.now, 0));
+        } else {
+            self.grant_otherwise(lock, next);
+        }
+        self.holds(lock, next);
+    }
+
+    /// The same of one that does not sleep, or of a lock that is not free.
+    #[inline(never)]
+    fn grant_otherwise(&mut self, lock: LockId, next: TaskId) {
         self.held_by_nobody(lock, next);
         let times = self.times_of(next);
-        let at = &mut self.at_lock(next, lock);
-        at.begin_hold(next, times);
-        (at.lock.granted, at.lock.left) = (Some(next), None);
-        at.classes[at.lock.class as usize].handoffs += 1;
-        self.holds(lock, next);
+        self.at_lock(next, lock).grant(next, times);
     }
 
     /// `next`, which still sleeps, becomes one of those who hold `lock` together.
@@ -72,29 +79,18 @@ impl State {
     #[inline(always)]
     pub(in crate::machine) fn wake_waiter(&mut self, waker: TaskId, lock: LockId, task: TaskId, fetched: bool) {
         let fetched = if fetched { self.lines_of_waiter(waker, task) } else { 0 };
-        let class = self.locks[lock as usize].class;
-        self.classes[class as usize].wakeups += 1;
-        self.remember(lock, task);
+        let l = &mut self.locks[lock as usize];
+        self.classes[l.class as usize].wakeups += 1;
+        if self.tasks[task as usize].waits.any_for(lock) {
+            l.left = None; // it is not left behind
+        }
         self.wake_fetched(task, Some(waker), fetched);
     }
 
     /// Whether `lock` was given to the running `task`; if so the task takes note, once.
     #[inline(always)]
     pub(in crate::machine) fn take_grant(&mut self, lock: LockId, task: TaskId) -> bool {
-        let given = self.locks[lock as usize].granted == Some(task);
-        if given {
-            self.note_grant(lock, task);
-        }
-        given
-    }
-
-    #[inline(always)]
-    fn note_grant(&mut self, lock: LockId, task: TaskId) {
-        let (l, t) = (&mut self.locks[lock as usize], &self.tasks[task as usize]);
-        l.book(&StateTimes { since: self.now, ..t.times });
-        l.granted = None;
-        let waited = self.now - l.held_since.max(self.window_start);
-        self.classes[l.class as usize].granted_task_runs(t.kind, waited);
+        self.at_lock(task, lock).take_grant(task)
     }
 
     /// `task` becomes the exclusive holder of `lock`.
@@ -208,8 +204,9 @@ impl State {
         if waited_for {
             self.unblock(lock);
         }
-        if !self.at_lock(holder, lock).end_running_hold(holder) {
-            self.end_mixed_hold(lock, holder);
+        let mut at = self.at_lock(holder, lock);
+        if !at.end_running_hold(holder) && !at.end_hold_of_running(holder) {
+            self.end_other_hold(lock, holder);
         }
         if waited_for {
             self.chain_changes(lock);
@@ -227,18 +224,15 @@ impl State {
         }
     }
 
-    /// The same where the holder has not only run, or its time is scaled.
+    /// The same where the holder does not run, or its time is scaled.
     #[inline(never)]
-    fn end_mixed_hold(&mut self, lock: LockId, holder: TaskId) {
+    fn end_other_hold(&mut self, lock: LockId, holder: TaskId) {
         let l = &self.locks[lock as usize];
         if l.scaled {
             self.leave_scaled_hold(holder, u32::from(!l.held_by_device()));
-            self.book_hold(lock, holder);
-        } else {
-            self.book_mixed_hold(lock, holder);
         }
-        self.locks[lock as usize].holder = None;
-        self.leave(lock, holder);
+        self.book_hold(lock, holder);
+        self.at_lock(holder, lock).end_booked_hold(holder);
     }
 
     #[cold]
@@ -250,19 +244,10 @@ impl State {
 
     /// Books the exclusive hold of `lock` by `holder` up to now.
     fn book_hold(&mut self, lock: LockId, holder: TaskId) {
-        if !self.at_lock(holder, lock).book_running_hold() {
-            self.book_mixed_hold(lock, holder);
+        if !self.at_lock(holder, lock).book_hold_of_running() {
+            let times = self.times_of(holder);
+            self.at_lock(holder, lock).book_hold(&times);
         }
-    }
-
-    /// The same of a holder that need not have run all the time.
-    #[inline(always)]
-    fn book_mixed_hold(&mut self, lock: LockId, holder: TaskId) {
-        let times = self.times_of(holder);
-        let l = &mut self.locks[lock as usize];
-        let (kind, hold) = (self.tasks[holder as usize].kind, l.book_all(&times));
-        let stats = &mut self.classes[l.class as usize];
-        stats.end_hold(kind, &hold, l.is_contended(), self.now.saturating_sub(l.held_since.max(self.window_start)));
     }
 
     /// Books all holds up to now: the window begins or ends.

@@ -68,8 +68,13 @@ impl State {
                 self.pay(me)
             }
             Then::Down(lock, stage) => semaphore::goes_down(self, me, lock, stage),
-            Then::Up(lock) => semaphore::goes_up(self, me, lock),
+            Then::Up(lock) => self.goes_up_later(me, lock),
         }
+    }
+
+    #[inline(never)]
+    fn goes_up_later(&mut self, me: TaskId, lock: LockId) -> bool {
+        semaphore::goes_up(self, me, lock)
     }
 
     /// `then` comes next for `me`, as soon as it has the spinlock that it takes. Returns false: its program does not go on.

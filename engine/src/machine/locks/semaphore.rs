@@ -73,9 +73,15 @@ fn body(s: &mut State, lock: LockId) -> &mut Semaphore {
 /// `down_trylock`, and the fast path of `down`: takes the inner raw spinlock, looks, leaves.
 #[inline]
 fn try_down(s: &mut State, me: TaskId, lock: LockId) -> bool {
-    s.forget_queues(me);
-    s.touch_lock(me, lock, Access::Write);
-    !s.inner_is_held(lock) && take_if_free(s, me, lock)
+    let mut at = s.at_lock(me, lock);
+    at.task.queued_until = 0;
+    at.touch(Access::Write);
+    let free = Semaphore::in_body(&mut at.lock.body).count > 0;
+    let takes = free && !s.inner_is_held(lock);
+    if takes {
+        take(s, me, lock);
+    }
+    takes
 }
 
 /// How far a task is in `down`.
@@ -95,6 +101,7 @@ pub(super) enum Stage {
 
 impl State {
     /// `down`. Returns whether `me` has the semaphore at once.
+    #[inline(never)]
     pub(super) fn down(&mut self, me: TaskId, lock: LockId) -> bool {
         let owed = self.tasks[me as usize].segment.total();
         let pays = owed > 0 && self.fetches(me, lock);
@@ -113,6 +120,7 @@ impl State {
     }
 
     /// `up`: one more, or the semaphore for the first waiter. Returns whether `me` is through at once.
+    #[inline(never)]
     pub(super) fn up(&mut self, me: TaskId, lock: LockId) -> bool {
         let inner = self.inner(lock);
         if self.take_spinlock(me, inner) {
@@ -123,6 +131,7 @@ impl State {
 }
 
 /// `down` when it did not succeed at once.
+#[inline(always)]
 fn down_slow(s: &mut State, me: TaskId, lock: LockId) -> bool {
     s.begin_wait(me, lock, Side::Write);
     let inner = s.inner(lock);
@@ -132,12 +141,21 @@ fn down_slow(s: &mut State, me: TaskId, lock: LockId) -> bool {
     s.goes_on_later(me, Then::Down(lock, Stage::Locks))
 }
 
+/// `me` has paid what it owed and asks.
+#[inline(never)]
+fn asks(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    if try_down(s, me, lock) {
+        s.settle(me)
+    } else {
+        down_slow(s, me, lock)
+    }
+}
+
 /// `me` goes on with `down`, when what it did at this stage is over. Returns whether it is through.
 pub(super) fn goes_down(s: &mut State, me: TaskId, lock: LockId, mut stage: Stage) -> bool {
     loop {
         stage = match stage {
-            Stage::Asks if try_down(s, me, lock) => return s.settle(me),
-            Stage::Asks => return down_slow(s, me, lock),
+            Stage::Asks => return asks(s, me, lock),
             Stage::Locks => {
                 s.runs(me, |code| code.queue);
                 if !s.pay(me) {
@@ -176,31 +194,29 @@ pub(super) fn goes_down(s: &mut State, me: TaskId, lock: LockId, mut stage: Stag
 /// `me` is awake. Whether that is because it has the semaphore.
 #[inline(always)]
 fn wakes_with(s: &mut State, me: TaskId, lock: LockId) -> bool {
-    let task = &mut s.tasks[me as usize];
-    (task.sleeps_for, task.woken) = (None, false);
-    let granted = takes_grant(s, me, lock);
+    let takes = s.lock_code.take;
+    let mut at = s.at_lock(me, lock);
+    (at.task.sleeps_for, at.task.woken) = (None, false);
+    let granted = match &mut Semaphore::in_body(&mut at.lock.body).granted {
+        Some(granted) => {
+            let before = granted.len();
+            granted.retain(|&task| task != me);
+            granted.len() < before
+        }
+        None => at.take_grant(me),
+    };
     if granted {
-        s.runs(me, |code| code.take);
+        at.task.segment.debt += takes;
         s.end_wait(me, true);
     }
     granted
 }
 
+/// The free semaphore.
 #[inline]
-fn takes_grant(s: &mut State, me: TaskId, lock: LockId) -> bool {
-    let Some(granted) = &mut body(s, lock).granted else { return s.take_grant(lock, me) };
-    let before = granted.len();
-    granted.retain(|&task| task != me);
-    granted.len() < before
-}
-
-#[inline]
-fn take_if_free(s: &mut State, me: TaskId, lock: LockId) -> bool {
+fn take(s: &mut State, me: TaskId, lock: LockId) {
     let mut at = s.at_lock(me, lock);
     let b = Semaphore::in_body(&mut at.lock.body);
-    if b.count == 0 {
-        return false;
-    }
     b.count -= 1;
     if b.granted.is_some() {
         s.begin_shared(lock, me);
@@ -208,16 +224,19 @@ fn take_if_free(s: &mut State, me: TaskId, lock: LockId) -> bool {
         let taken = at.take(me);
         s.has_taken(lock, me, taken);
     }
-    true
 }
 
 /// With the inner spinlock, which it gives back, `me` takes the semaphore after all, or joins the queue, which is told.
 fn joins(s: &mut State, me: TaskId, lock: LockId) -> bool {
     let inner = s.inner(lock);
-    let waits = !take_if_free(s, me, lock);
+    let at = s.at_lock(me, lock);
+    let b = Semaphore::in_body(&mut at.lock.body);
+    let waits = b.count == 0;
     if waits {
-        s.tasks[me as usize].woken = false;
-        body(s, lock).waiters.push_back(me);
+        b.waiters.push_back(me);
+        at.task.woken = false;
+    } else {
+        take(s, me, lock);
     }
     spinlock::release(s, me, inner);
     waits
@@ -248,9 +267,12 @@ fn hand_over(s: &mut State, lock: LockId) -> Option<TaskId> {
 }
 
 /// `me` goes on with `up` when it has the inner spinlock. Returns that it is through.
+#[inline(always)]
 pub(super) fn goes_up(s: &mut State, me: TaskId, lock: LockId) -> bool {
-    s.touch_lock(me, lock, Access::Write);
-    if body(s, lock).granted.is_some() {
+    let mut at = s.at_lock(me, lock);
+    at.touch(Access::Write);
+    let counts = Semaphore::in_body(&mut at.lock.body).granted.is_some();
+    if counts {
         s.end_shared(lock, me);
     } else {
         s.end_hold(lock);

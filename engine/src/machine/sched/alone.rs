@@ -5,7 +5,11 @@ use super::eevdf::eevdf_update;
 use super::entity::Member;
 use super::load::Wanted;
 use super::run_queue::{EntityInQueue, Level};
+use crate::machine::chains::Reason;
+use crate::machine::cpus::cpu::Cpu;
 use crate::machine::state::State;
+use crate::machine::task::{Status, Task};
+use crate::waist::time::Time;
 use crate::waist::{CpuId, TaskId};
 
 impl EntityInQueue<'_> {
@@ -31,6 +35,66 @@ impl EntityInQueue<'_> {
     }
 }
 
+/// A task of the group and the CPU that it has to itself, looked up once.
+struct Alone<'a> {
+    number: CpuId,
+    cpu: &'a mut Cpu,
+    id: TaskId,
+    task: &'a mut Task,
+    group_load: &'a mut u64,
+    slice: i64,
+    now: Time,
+}
+
+impl Alone<'_> {
+    /// The task in the group's run queue, and the group in the root's.
+    #[inline(always)]
+    fn entities(&mut self) -> [EntityInQueue<'_>; 2] {
+        let Cpu { run_queues: [root, of_group], group, contribution, .. } = &mut *self.cpu;
+        let sum = Some((contribution, &mut *self.group_load));
+        [
+            EntityInQueue::of_eevdf(&mut self.task.entity, of_group, Member::Task(self.id), sum, self.now),
+            EntityInQueue::of_eevdf(group, root, Member::Group, None, self.now),
+        ]
+    }
+
+    #[inline(always)]
+    fn leave_queues(&mut self) {
+        let (now, slice) = (self.now, self.slice);
+        let ran = (now - std::mem::replace(&mut self.cpu.exec_start, now)) as i64;
+        let [mut own, mut group] = self.entities();
+        own.leave_alone(ran, slice);
+        group.leave_alone(ran, slice);
+        group.queue.runnable -= 1;
+        self.cpu.group_is_next = false;
+    }
+
+    #[inline(always)]
+    fn enter_queues(&mut self) {
+        let slice = self.slice;
+        let [mut own, mut group] = self.entities();
+        own.update_loads(Wanted::NOTHING, Wanted::NOTHING);
+        own.enter_alone(slice);
+        group.update_loads(Wanted::NOTHING, Wanted::NOTHING);
+        let weight = own.weight_of_group();
+        if weight != group.entity.weight {
+            group.reweigh(weight);
+        }
+        group.enter_alone(slice);
+        group.queue.runnable += 1;
+        self.task.cpu = self.number;
+        self.cpu.queue.push(self.id);
+    }
+
+    #[inline(always)]
+    fn come_to_run(&mut self) {
+        let [mut own, mut group] = self.entities();
+        own.come_to_run();
+        group.come_to_run();
+        self.cpu.group_is_next = false;
+    }
+}
+
 impl State {
     /// Whether `id` of the group runs on `cpu`, and nobody else is in its run queues, by the rules of EEVDF.
     #[inline(always)]
@@ -46,34 +110,68 @@ impl State {
         root.members == 0 && self.tasks[id as usize].level == Level::Group && self.kernel.cfs.is_none()
     }
 
+    /// `id` of the group on `cpu`, which it has or will have to itself.
+    #[inline(always)]
+    fn alone(&mut self, cpu: CpuId, id: TaskId) -> Alone<'_> {
+        Alone {
+            number: cpu,
+            cpu: &mut self.cpus[cpu as usize],
+            id,
+            task: &mut self.tasks[id as usize],
+            group_load: &mut self.group_load,
+            slice: self.kernel.base_slice as i64,
+            now: self.now,
+        }
+    }
+
     /// `id`, which runs alone, leaves the run queues of `cpu` (`dequeue_task_fair`).
     pub(super) fn leave_alone(&mut self, cpu: CpuId, id: TaskId) {
-        let (now, slice) = (self.now, self.kernel.base_slice as i64);
-        let c = &mut self.cpus[cpu as usize];
-        let ran = (now - std::mem::replace(&mut c.exec_start, now)) as i64;
-        c.group_is_next = false;
-        let [mut own, mut group] = self.entities_in_queues(cpu, id);
-        own.leave_alone(ran, slice);
-        group.leave_alone(ran, slice);
-        group.queue.runnable -= 1;
+        self.alone(cpu, id).leave_queues();
     }
 
     /// `id` comes into the empty run queues of `cpu` (`enqueue_task_fair`).
     pub(super) fn enter_alone(&mut self, cpu: CpuId, id: TaskId) {
-        let slice = self.kernel.base_slice as i64;
-        let [mut own, mut group] = self.entities_in_queues(cpu, id);
-        own.update_loads(Wanted::NOTHING, Wanted::NOTHING);
-        own.enter_alone(slice);
-        group.update_loads(Wanted::NOTHING, Wanted::NOTHING);
-        let weight = own.weight_of_group();
-        if weight != group.entity.weight {
-            self.reweigh(cpu, Level::Root, Member::Group, weight);
-            group = self.entity_in_queue(cpu, Level::Root, Member::Group);
-        }
-        group.enter_alone(slice);
-        group.queue.runnable += 1;
-        self.tasks[id as usize].cpu = cpu;
-        self.add_to_queue(cpu, id);
+        self.alone(cpu, id).enter_queues();
+        self.queued.insert(cpu);
+    }
+
+    /// The same on a CPU that idles: it is awake from now on.
+    #[inline(always)]
+    pub(super) fn becomes_runnable_alone(&mut self, cpu: CpuId, id: TaskId) {
+        let mut alone = self.alone(cpu, id);
+        alone.enter_queues();
+        alone.task.become_runnable(alone.now, alone.cpu.idle_clock(alone.now));
+        self.queued.insert(cpu);
+        self.is_awake(id);
+    }
+
+    /// `id`, which runs alone on `cpu`, goes to sleep, and nobody comes next. No wake-up has read the clock before.
+    #[inline(always)]
+    pub(super) fn sleep_alone(&mut self, cpu: CpuId, id: TaskId, reason: Reason) {
+        let mut alone = self.alone(cpu, id);
+        alone.leave_queues();
+        let Alone { cpu: c, task, now, .. } = alone;
+        debug_assert_eq!(c.accounted, now, "time before a switch is accounted");
+        task.leave_cpu(now, 0, Status::Sleeping, reason);
+        c.current = None;
+        c.io_waiters += u32::from(task.waits_for_io());
+        c.forget_resched();
+        c.behind = 0;
+        self.tell_who_left(id);
+        self.newly_idle(cpu);
+    }
+
+    /// `cpu`, which nobody had, switches to the only task that is there.
+    #[inline(always)]
+    pub(super) fn switch_to_only(&mut self, cpu: CpuId, id: TaskId) {
+        let mut alone = self.alone(cpu, id);
+        alone.come_to_run();
+        let Alone { cpu: c, now, .. } = alone;
+        debug_assert_eq!(c.queue, [id]);
+        c.queue.clear();
+        c.exec_start = now - std::mem::take(&mut c.behind);
+        self.queued.remove(cpu);
+        self.begin_switch(cpu, Some(id));
     }
 
     /// Whether no task has `cpu` at all.
@@ -85,10 +183,7 @@ impl State {
     /// `id` of the group, which has been picked, has `cpu`, which nobody had.
     #[inline(never)]
     pub(super) fn come_to_run(&mut self, cpu: CpuId, id: TaskId) {
-        let [mut own, mut group] = self.entities_in_queues(cpu, id);
-        own.come_to_run();
-        group.come_to_run();
-        self.cpus[cpu as usize].group_is_next = false;
+        self.alone(cpu, id).come_to_run();
     }
 
     /// What `cpu` should run where there is no choice: nothing, or the only task of the group, awake. Else nothing is known.

@@ -85,6 +85,7 @@ impl Entity {
     }
 
     /// `time` on the virtual clock of its queue (`calc_delta_fair`).
+    #[inline]
     pub fn virtual_time(&self, time: i64) -> i64 {
         if self.weight == NICE_0 {
             time
@@ -110,6 +111,7 @@ impl Entity {
 }
 
 /// `a * b / c`, rounded toward zero.
+#[inline]
 pub fn mul_div(a: i64, b: i64, c: i64) -> i64 {
     let product = i128::from(a) * i128::from(b);
     match i64::try_from(product) {

@@ -40,6 +40,23 @@ impl EntityInQueue<'_> {
         let Some((contribution, sum)) = &self.sum else { unreachable!("it is in the group's run queue") };
         self.queue.weight_of_group(contribution, **sum)
     }
+
+    /// The member weighs so much from now on; if it is in the queue, its virtual times are right for that already.
+    pub(super) fn reweigh(&mut self, weight: i64) {
+        let Self { entity, queue, .. } = self;
+        let (old, before) = (entity.weight, entity.share() as u64);
+        entity.weight = weight;
+        let after = entity.share() as u64;
+        queue.load.reweigh(&mut entity.load, before, after);
+        if entity.queued {
+            queue.weight += weight - old;
+        } else {
+            entity.lag = mul_div(entity.lag, old, weight);
+        }
+        if self.stop_waiting() {
+            self.start_waiting();
+        }
+    }
 }
 
 impl RunQueue {
@@ -128,19 +145,7 @@ impl State {
                 self.eevdf_reweigh(cpu, level, member, weight);
             }
         }
-        let EntityInQueue { entity, queue, .. } = self.entity_in_queue(cpu, level, member);
-        let (old, before) = (entity.weight, entity.share() as u64);
-        entity.weight = weight;
-        let after = entity.share() as u64;
-        queue.load.reweigh(&mut entity.load, before, after);
-        if queued {
-            queue.weight += weight - old;
-        } else {
-            entity.lag = mul_div(entity.lag, old, weight);
-        }
-        if self.stop_waiting(cpu, level, member) {
-            self.start_waiting(cpu, level, member);
-        }
+        self.entity_in_queue(cpu, level, member).reweigh(weight);
     }
 
     /// `id` comes to `cpu`, from another one or for the first time: its averages count there (`attach_entity_load_avg`).

@@ -72,13 +72,23 @@ impl LookCost {
 
 impl State {
     /// `cpu` has nothing to run: it looks for a task to take, if somebody may wait and it idles longer than a look takes, or idles.
+    #[inline(always)]
     pub(super) fn newly_idle(&mut self, cpu: CpuId) {
         self.cpus[cpu as usize].idle_stamp = Some(self.now);
+        if self.overloaded {
+            self.looks_or_idles(cpu);
+        } else {
+            self.go_idle(cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn looks_or_idles(&mut self, cpu: CpuId) {
         let floor = match self.kernel.rules.newidle {
             NewIdle::AboveMigrationCost => self.kernel.migration_cost,
             NewIdle::Always | NewIdle::BySuccess => 0,
         };
-        if !self.overloaded || self.cpus[cpu as usize].average_idle < floor {
+        if self.cpus[cpu as usize].average_idle < floor {
             return self.go_idle(cpu);
         }
         let smallest = match self.kernel.rules.busiest {

@@ -16,6 +16,7 @@ const LEAST_SCANNED: u64 = 4;
 
 impl State {
     /// The CPU of the woken task `id`. Without a waker an interrupt wakes it where it ran.
+    #[inline(always)]
     pub(super) fn choose_cpu(&mut self, id: TaskId, waker: Option<TaskId>) -> CpuId {
         let task = &self.tasks[id as usize];
         if let Some(cpu) = task.pinned {
@@ -27,12 +28,20 @@ impl State {
     }
 
     /// The waker's CPU or the previous one (`wake_affine`): the previous one if it idles, else that with less load.
+    #[inline(always)]
     fn wake_affine(&mut self, id: TaskId, waker: TaskId, previous: CpuId) -> CpuId {
         let this = self.tasks[waker as usize].cpu;
         self.record_wakee(waker, id);
         if this == previous || self.is_idle(previous) || self.wake_wide(waker, id) {
-            return previous;
+            previous
+        } else {
+            self.wake_affine_weight(id, this, previous)
         }
+    }
+
+    /// The one with less load (`wake_affine_weight`).
+    #[inline(never)]
+    fn wake_affine_weight(&self, id: TaskId, this: CpuId, previous: CpuId) -> CpuId {
         let load = self.share_of_load(id);
         let here = 100 * (self.load_of(this) + load);
         let there = (100 + (IMBALANCE - 100) / 2) as i64 * (self.load_of(previous) as i64 - load as i64);
@@ -43,6 +52,7 @@ impl State {
         }
     }
 
+    #[inline(always)]
     fn record_wakee(&mut self, waker: TaskId, wakee: TaskId) {
         let now = self.now;
         let waker = &mut self.tasks[waker as usize];
@@ -79,10 +89,18 @@ impl State {
         own * (all * group / (all + 1)) / (self.run_queue(task.cpu, Level::Group).load.load + 1)
     }
 
+    #[inline(always)]
     fn select_idle_sibling(&mut self, id: TaskId, waker: Option<TaskId>, previous: CpuId, target: CpuId) -> CpuId {
         if self.is_idle(target) {
-            return target;
+            target
+        } else {
+            self.select_other(id, waker, previous, target)
         }
+    }
+
+    /// The same where `target` does not idle.
+    #[inline(never)]
+    fn select_other(&mut self, id: TaskId, waker: Option<TaskId>, previous: CpuId, target: CpuId) -> CpuId {
         if self.is_idle(previous) && self.topology.share_llc(previous, target) {
             return previous;
         }
@@ -139,6 +157,7 @@ impl State {
     }
 
     /// `cpu` has become idle: if its siblings idle too, wake-ups look for idle cores (`update_idle_core`).
+    #[inline]
     pub(in crate::machine) fn note_idle_core(&mut self, cpu: CpuId) {
         if self.topology.has_siblings() && self.is_core_idle(cpu) {
             let first = self.topology.llc(cpu).start;

@@ -247,7 +247,7 @@ impl State {
     }
 
     #[inline(never)]
-    fn pick_of_several(&mut self, cpu: CpuId) -> Option<TaskId> {
+    pub(super) fn pick_of_several(&mut self, cpu: CpuId) -> Option<TaskId> {
         let mut level = Level::Root;
         loop {
             let member = self.pick_at(cpu, level)?;

@@ -45,7 +45,7 @@ impl State {
     }
 
     #[inline(never)]
-    fn arm_tick_if_wanted(&mut self, cpu: CpuId) {
+    pub(super) fn arm_tick_if_wanted(&mut self, cpu: CpuId) {
         let c = &self.cpus[cpu as usize];
         if c.current.is_some() || !c.queue.is_empty() || self.rcu_needs_tick(cpu) {
             let next = (self.now / self.kernel.tick + 1) * self.kernel.tick;

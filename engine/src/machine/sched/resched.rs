@@ -68,15 +68,6 @@ impl State {
         c.exec_start = self.now - std::mem::take(&mut c.behind);
     }
 
-    /// `cpu` looks for another task: what asked it to is dealt with.
-    #[inline(always)]
-    pub(super) fn forget_resched(&mut self, cpu: CpuId) {
-        let c = &mut self.cpus[cpu as usize];
-        c.need_resched = false;
-        c.resched_sent = false;
-        c.skips_clock = false;
-    }
-
     /// `cpu` has served the interrupt. It looks for another task, unless it has done so since that was sent.
     pub(in crate::machine) fn rescheduled(&mut self, cpu: CpuId, generation: u32) {
         let serve = self.costs.resched_serve;

@@ -75,7 +75,19 @@ pub(in crate::machine) struct EntityInQueue<'a> {
     now: Time,
 }
 
-impl EntityInQueue<'_> {
+impl<'a> EntityInQueue<'a> {
+    /// One that waits by the rules of EEVDF, if it is to begin to.
+    #[inline(always)]
+    pub(super) fn of_eevdf(
+        entity: &'a mut Entity,
+        queue: &'a mut RunQueue,
+        member: Member,
+        sum: Option<(&'a mut Contribution, &'a mut u64)>,
+        now: Time,
+    ) -> Self {
+        Self { entity, queue, member, sum, by_vruntime: false, now }
+    }
+
     /// Whether it runs, or its task does.
     #[inline(always)]
     pub fn is_current(&self) -> bool {
@@ -210,19 +222,6 @@ impl State {
             Level::Group => (of_group, Some((contribution, &mut self.group_load))),
         };
         EntityInQueue { entity, queue, member, sum, by_vruntime: self.kernel.cfs.is_some(), now: self.now }
-    }
-
-    /// The task `id` of the group in the group's run queue on `cpu`, and the group in the root's.
-    #[inline(always)]
-    pub(super) fn entities_in_queues(&mut self, cpu: CpuId, id: TaskId) -> [EntityInQueue<'_>; 2] {
-        let Cpu { run_queues: [root, of_group], group, contribution, .. } = &mut self.cpus[cpu as usize];
-        let entity = &mut self.tasks[id as usize].entity;
-        let (now, by_vruntime) = (self.now, self.kernel.cfs.is_some());
-        let sum = Some((contribution, &mut self.group_load));
-        [
-            EntityInQueue { entity, queue: of_group, member: Member::Task(id), sum, by_vruntime, now },
-            EntityInQueue { entity: group, queue: root, member: Member::Group, sum: None, by_vruntime, now },
-        ]
     }
 
     pub(in crate::machine) fn run_queue(&self, cpu: CpuId, level: Level) -> &RunQueue {

@@ -20,7 +20,7 @@ impl State {
     /// is dealt with.
     pub(in crate::machine) fn replacement(&mut self, cpu: CpuId) -> Option<TaskId> {
         self.read_clock(cpu);
-        self.forget_resched(cpu);
+        self.cpus[cpu as usize].forget_resched();
         self.rcu_passes(cpu);
         let next = self.pick(cpu);
         if next == self.cpus[cpu as usize].current {
@@ -55,17 +55,21 @@ impl State {
 
     /// The running task `id` goes to sleep; its program goes on after a wake-up. `reason` is why, if it is not for a lock.
     pub(in crate::machine) fn sleep(&mut self, id: TaskId, reason: Reason) {
-        let cpu = self.tasks[id as usize].cpu;
-        if self.tasks[id as usize].preempt_off > 0 {
+        let task = &mut self.tasks[id as usize];
+        let cpu = task.cpu;
+        task.resume = Resume::Program;
+        if task.preempt_off > 0 {
             self.sleeps_while_atomic(id);
         }
-        self.tasks[id as usize].resume = Resume::Program;
         self.worker_sleeps(id);
         self.note("sleep", id, Object::Nothing);
+        if self.runs_alone(cpu, id) && !self.cpus[cpu as usize].skips_clock {
+            return self.sleep_alone(cpu, id, reason);
+        }
         self.read_clock(cpu);
         self.dequeue_task(cpu, id, Leaving::Sleeping);
         self.leave_cpu(id, Status::Sleeping, reason);
-        self.cpus[cpu as usize].io_waiters += u32::from(self.waits_for_io(id));
+        self.cpus[cpu as usize].io_waiters += u32::from(self.tasks[id as usize].waits_for_io());
         self.schedule(cpu);
     }
 
@@ -95,17 +99,19 @@ impl State {
         let now = self.now;
         let cpu = self.tasks[id as usize].cpu;
         let idle = if status == Status::Runnable { self.idle_clock(cpu) } else { 0 };
-        let task = &mut self.tasks[id as usize];
-        task.become_status(now, idle, status);
-        task.reason = reason;
-        task.generation = task.generation.wrapping_add(1);
-        task.last_ran = now;
-        if !task.watchers().is_empty() {
-            self.tell_watchers(id);
-        }
+        self.tasks[id as usize].leave_cpu(now, idle, status, reason);
         let cpu = &mut self.cpus[cpu as usize];
         debug_assert_eq!(cpu.accounted, now, "time before a switch is accounted");
         cpu.current = None;
+        self.tell_who_left(id);
+    }
+
+    /// Who has to do with `id`, which has left its CPU, learns of it.
+    #[inline(always)]
+    pub(super) fn tell_who_left(&mut self, id: TaskId) {
+        if !self.tasks[id as usize].watchers().is_empty() {
+            self.tell_watchers(id);
+        }
         self.chain_of_task_changes(id);
     }
 
@@ -120,9 +126,22 @@ impl State {
     }
 
     /// Gives `cpu`, whose task has left, the next one, if it has one.
+    #[inline(always)]
     pub(in crate::machine) fn schedule(&mut self, cpu: CpuId) {
-        self.forget_resched(cpu);
-        match self.pick(cpu) {
+        self.cpus[cpu as usize].forget_resched();
+        match self.only_choice(cpu) {
+            Some(Some(only)) if self.nobody_runs(cpu) => self.switch_to_only(cpu, only),
+            Some(next) => self.switch_to_next(cpu, next),
+            None => {
+                let next = self.pick_of_several(cpu);
+                self.switch_to_next(cpu, next);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn switch_to_next(&mut self, cpu: CpuId, next: Option<TaskId>) {
+        match next {
             Some(next) => self.switch_to(cpu, next),
             None => {
                 self.cpus[cpu as usize].behind = 0;
@@ -132,6 +151,7 @@ impl State {
     }
 
     /// Nobody is to run on `cpu`.
+    #[inline(always)]
     pub(super) fn go_idle(&mut self, cpu: CpuId) {
         self.begin_idling(cpu);
         self.note_idle_core(cpu);
@@ -153,12 +173,11 @@ impl State {
     }
 
     /// For so long `cpu` is between tasks, before `next` or idle.
-    #[inline]
+    #[inline(always)]
     pub(in crate::machine) fn occupy(&mut self, cpu: CpuId, next: Option<TaskId>, time: Time) {
         let end = self.now + time;
         let c = &mut self.cpus[cpu as usize];
-        c.phase = Phase::Switching(next);
-        c.generation = c.generation.wrapping_add(1);
+        c.switches_to(next);
         let generation = c.generation;
         self.set_executing(cpu, true);
         self.push(end, Happening::SwitchDone, cpu, generation);
@@ -181,20 +200,19 @@ impl State {
             self.idles(cpu);
             return None;
         };
-        let c = &mut self.cpus[cpu as usize];
         c.phase = Phase::Running;
         c.current = Some(id);
-        let owed = std::mem::take(&mut c.owed_irq);
         let arrived = std::mem::take(&mut c.arrived);
-        let idle = self.idle_clock(cpu);
+        let ticks = c.next_tick.is_some();
         let task = &mut self.tasks[id as usize];
-        task.segment.irq += owed;
-        task.become_status(now, idle, Status::Running);
+        task.come_to_run(now, c.idle_clock(now), std::mem::take(&mut c.owed_irq));
+        let goes_on = task.resume == Resume::Program;
         self.chain_of_task_changes(id);
         self.note("run", id, Object::Nothing);
         self.runs_after_wakeup(id);
-        self.arm_tick(cpu);
-        let goes_on = self.tasks[id as usize].resume == Resume::Program;
+        if !ticks {
+            self.arm_tick_if_wanted(cpu);
+        }
         if !goes_on {
             self.continue_segment(id);
         }

@@ -3,7 +3,6 @@
 use super::entity::Member;
 use super::policy::Entering;
 use super::resched::Waker;
-use crate::machine::chains::Reason;
 use crate::machine::cpus::cpu::Phase;
 use crate::machine::state::State;
 use crate::machine::task::{Status, Task, TaskKind};
@@ -20,7 +19,8 @@ impl State {
 
     /// The same where the waker has spent the time `fetched` on the lines of `id` already.
     pub(in crate::machine) fn wake_fetched(&mut self, id: TaskId, waker: Option<TaskId>, fetched: Time) {
-        match self.tasks[id as usize].status {
+        let task = &self.tasks[id as usize];
+        match task.status {
             Status::Sleeping => {}
             Status::Dead => return,
             Status::Running | Status::Runnable => {
@@ -31,15 +31,17 @@ impl State {
                 return;
             }
         }
+        let (slept_on, delayed, waits_for_io) = (task.cpu, task.entity.delayed, task.waits_for_io());
         if self.rests_on(id) {
             return;
         }
         self.counters.wakeups += 1;
-        let slept_on = self.tasks[id as usize].cpu;
-        self.cpus[slept_on as usize].io_waiters -= u32::from(self.waits_for_io(id));
+        if waits_for_io {
+            self.cpus[slept_on as usize].io_waiters -= 1;
+        }
         let from = waker.map(|w| self.tasks[w as usize].cpu);
-        if self.tasks[id as usize].entity.delayed {
-            self.note_wakeup(id, self.tasks[id as usize].cpu, from);
+        if delayed {
+            self.note_wakeup(id, slept_on, from);
             return self.wake_in_queue(id, waker, fetched);
         }
         let cpu = self.choose_cpu(id, waker);
@@ -129,8 +131,12 @@ impl State {
     /// The same on a CPU that idles since `since`, which nobody asks for another task: it leaves its idle state.
     #[inline(always)]
     fn enqueue_on_idle(&mut self, id: TaskId, cpu: CpuId, since: Time, by: Option<Waker>, entering: Entering) {
-        self.enqueue_task(cpu, id, entering);
-        self.becomes_runnable(id, cpu);
+        if entering != Entering::New && self.would_be_alone(cpu, id) {
+            self.becomes_runnable_alone(cpu, id);
+        } else {
+            self.enqueue_task(cpu, id, entering);
+            self.becomes_runnable(id, cpu);
+        }
         let (from, delay) = self.told_by(by);
         self.leave_idle(cpu, since, from, delay);
     }
@@ -144,9 +150,13 @@ impl State {
     #[inline(always)]
     fn becomes_runnable(&mut self, id: TaskId, cpu: CpuId) {
         let (now, idle) = (self.now, self.idle_clock(cpu));
-        let task = &mut self.tasks[id as usize];
-        task.become_status(now, idle, Status::Runnable);
-        task.reason = Reason::Woken;
+        self.tasks[id as usize].become_runnable(now, idle);
+        self.is_awake(id);
+    }
+
+    /// Who waits for `id` and who records learns that it is runnable.
+    #[inline(always)]
+    pub(super) fn is_awake(&mut self, id: TaskId) {
         self.chain_of_task_changes(id);
         self.note("wake", id, Object::Nothing);
     }
