@@ -90,8 +90,9 @@ pub struct Dirty {
     pub blocks: u64,
     /// Items of their leaves.
     pub items: u64,
-    /// Extents of files among them, and runs of checksums.
+    /// Extents of files among them.
     pub extents: u64,
+    /// Runs of checksums among them.
     pub csums: u64,
 }
 
