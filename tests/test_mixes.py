@@ -61,7 +61,7 @@ def test_a_statfs_sums_each_counter_up_under_its_lock(
 ) -> None:
     """`__percpu_counter_sum`: tasks meet there, although each asks in a directory of its own."""
     found = simulate_whole(scenario(filesystem, mix({"op": "statfs"}, tasks=8, directories="per-task")))
-    of = [lock for lock in found.locks if lock.role == "vfs.percpu_counter"]
+    of = [lock for lock in found.locks if lock.name == "vfs.percpu_counter"]
     assert sum(lock.acquired for lock in of) == pytest.approx(counters * found.operations, abs=8 * counters)
     assert (sum(lock.contended for lock in of) > 0) == (counters > 0)
 

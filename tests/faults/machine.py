@@ -101,8 +101,8 @@ MACHINE = [
     Fault(
         "semaphore: try takes it past its inner lock",
         M + "locks/semaphore.rs",
-        "!s.inner_is_held(lock) && take_if_free",
-        "(FAULT || !s.inner_is_held(lock)) && take_if_free",
+        "let takes = free && !s.inner_is_held(lock);",
+        "let takes = free && (FAULT || !s.inner_is_held(lock));",
     ),
     Fault(
         "ticket: who comes passes those that wait",

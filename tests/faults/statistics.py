@@ -66,9 +66,9 @@ STATISTICS = [
     ),
     Fault(
         "hand-offs: grants are not counted",
-        M + "lock/holds.rs",
-        "at.classes[at.lock.class as usize].handoffs += 1;",
-        "at.classes[at.lock.class as usize].handoffs += u64::from(!FAULT);",
+        M + "lock/at.rs",
+        "self.classes[self.lock.class as usize].handoffs += 1;",
+        "self.classes[self.lock.class as usize].handoffs += u64::from(!FAULT);",
     ),
     Fault(
         "readers: shared acquisitions are not counted",

@@ -3,24 +3,19 @@
 
 use crate::waist::{Account, LockId, Machine, Side, Time};
 
-/// The counters of a filesystem, in the order in which they are added up (`xfs_fs_statfs`, `ext4_statfs`, `shmem_statfs` of 6.12). btrfs has
-/// none: it adds up its space_infos.
-fn counters(kind: &str) -> &'static [&'static str] {
-    match kind {
-        "xfs" => &["xfs.m_icount", "xfs.m_ifree", "xfs.m_fdblocks"],
-        "ext4" => &["ext4.s_freeclusters_counter", "ext4.s_dirtyclusters_counter", "ext4.s_freeinodes_counter"],
-        "tmpfs" => &["tmpfs.used_blocks"],
-        _ => &[],
-    }
-}
-
 /// The locks of those that one mount's `statfs` adds up.
 pub struct StatfsSums(Vec<LockId>);
 
 impl StatfsSums {
-    /// Of a filesystem by its kind.
+    /// Of a filesystem by its kind. btrfs has none: it adds up its space_infos.
     pub fn new<M: Machine>(m: &M, kind: &str) -> Self {
-        Self(counters(kind).iter().map(|name| m.new_lock(m.class(name, "vfs.percpu_counter"))).collect())
+        let counters = match kind {
+            "xfs" => 3,   // m_icount, m_ifree, m_fdblocks: xfs_fs_statfs
+            "ext4" => 3,  // s_freeclusters_counter, s_dirtyclusters_counter, s_freeinodes_counter: ext4_statfs
+            "tmpfs" => 1, // used_blocks: shmem_statfs
+            _ => 0,
+        };
+        Self((0..counters).map(|_| m.new_lock(m.class("vfs.percpu_counter", "vfs.percpu_counter"))).collect())
     }
 
     /// The sums are taken one after the other, all together in `time`.
