@@ -32,6 +32,7 @@ const LOCKS: [(&str, &str); 29] = [
     ("vfs.wb_list", "qspinlock"),
     ("vfs.dentry_lru", "qspinlock"),
     ("vfs.s_vfs_rename_mutex", "mutex"),
+    ("vfs.percpu_counter", "qspinlock"),
     ("vfs.rename_lock", "seqlock"),
     ("mm.lru_lock", "qspinlock"),
     ("mm.folio_lock", "bit-lock"),

@@ -274,7 +274,9 @@ impl Xfs {
         let (c, open, inode) = (&self.io.costs, self.io.file(file.inode), self.inodes.inode(file.inode));
         let asks_of_others = || open.user.replace(Some(m.task())).is_some_and(|user| user != m.task());
         if io.done.is_some() && asks_of_others() {
-            m.give_up("asynchronous direct writes of less than a block to one file by several tasks need Linux 5.12 here");
+            m.give_up(
+                "asynchronous direct writes of less than a block to one file by several tasks need Linux 5.12 here",
+            );
         }
         open.lines.enter(m);
         m.run(Account::System, c.write_start).await;
