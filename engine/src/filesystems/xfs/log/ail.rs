@@ -7,7 +7,7 @@
 mod write;
 
 use super::buffer::{Buffer, Item, Place};
-use crate::filesystems::xfs::structures::touch::Chunks;
+use crate::filesystems::xfs::structures::touch::{Chunks, CHUNK};
 use crate::waist::{LineId, LockId};
 use std::collections::VecDeque;
 
@@ -20,10 +20,9 @@ pub type Lsn = u64;
 /// No item.
 const NONE: ItemId = 0;
 
-/// Bytes that an item takes in a context: an inode; a buffer with one chunk of 128 bytes; each further chunk; the most.
+/// Bytes that an item takes in a context: an inode; a buffer with one chunk; the most. Each further chunk takes its bytes.
 const INODE: u16 = 256;
 const BUFFER: u16 = 180;
-const CHUNK: u16 = 128;
 const BLOCK: u16 = 4096;
 /// 256 blocks of 512 bytes.
 const LEAST_FREE: u64 = 128 << 10;

@@ -20,6 +20,7 @@ use super::wait::LogWait;
 use super::Log;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::xfs::structures::touch::CHUNK;
 use crate::kernel::xfs::{Cil, CilPush, LogFlushes};
 use crate::waist::Machine;
 use crate::waist::{LockId, Side, TaskId, Time};
@@ -38,9 +39,8 @@ crate::cost_table!(CheckpointCosts {
     chunk: ["checkpoint.chunk"],
 });
 
-/// An item with one chunk has no more than this, an inode; a chunk.
+/// An item with one chunk has no more than this, an inode.
 const MOST_OF_ONE: u64 = 256;
-const CHUNK: u64 = 128;
 /// Bytes of a commit record.
 const COMMIT_RECORD: u64 = 128;
 
@@ -245,7 +245,8 @@ impl Checkpoints {
     /// How long it takes to copy a context into log buffers: each item, and each chunk that is more than one of an item.
     fn writing(&self, context: &Context) -> Time {
         let items = context.items.len() as Time;
-        self.costs.write * items + self.costs.chunk * (context.bytes.saturating_sub(items * MOST_OF_ONE) / CHUNK)
+        self.costs.write * items
+            + self.costs.chunk * (context.bytes.saturating_sub(items * MOST_OF_ONE) / u64::from(CHUNK))
     }
 
     /// The context is full; what is logged from now on is in the next. Its commit record takes space too.

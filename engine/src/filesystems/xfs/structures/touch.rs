@@ -79,13 +79,16 @@ pub struct Touches {
     news: u8,
 }
 
-/// Chunks of a block of 4 KiB that a transaction logs (`xfs_buf_item_log`), a bit for each 128 bytes (`XFS_BLF_CHUNK`).
+/// Bytes that a transaction logs at least of a buffer (`XFS_BLF_CHUNK`).
+pub const CHUNK: u16 = 128;
+
+/// Chunks of a block of 4 KiB that a transaction logs (`xfs_buf_item_log`), a bit for each.
 pub type Chunks = u32;
 
 /// The chunks of these bytes of a block.
 pub fn chunks(bytes: std::ops::Range<usize>) -> Chunks {
-    const CHUNK: usize = 128;
-    (bytes.start / CHUNK..bytes.end.div_ceil(CHUNK).min(Chunks::BITS as usize)).fold(0, |map, chunk| map | 1 << chunk)
+    let (first, end) = (bytes.start / usize::from(CHUNK), bytes.end.div_ceil(CHUNK.into()));
+    (first..end.min(Chunks::BITS as usize)).fold(0, |map, chunk| map | 1 << chunk)
 }
 
 impl Touches {
