@@ -52,8 +52,11 @@ def _last_looks(machine: Machine) -> bool:
 
 
 def _spins_unaware(machine: Machine, task: Task) -> bool:
-    """Whether a task spins and is not about to look: who gives way to others does so when a tick ends."""
-    gives_way = task.spins_until_resched and task.cpu.in_tick(machine.now)
+    """Whether a task spins and is not about to look.
+
+    Who gives way to others does so when a tick ends. A tick that is due now has not begun.
+    """
+    gives_way = task.spins_until_resched and task.cpu.in_tick(machine.now - 1)
     return task.spinning and not task.look_due and not gives_way
 
 

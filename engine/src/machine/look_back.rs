@@ -93,8 +93,9 @@ impl Native {
     fn last_looks(&mut self) -> Vec<Broken> {
         let spinning: Vec<_> = {
             let s = self.state();
-            // who gives way to others does so when a tick ends
-            let gives_way = |task: &Task| task.spins_until_resched && s.cpus[task.cpu as usize].in_tick(s.now);
+            // who gives way to others does so when a tick ends; one that is due now has not begun
+            let before = s.now.saturating_sub(1);
+            let gives_way = |task: &Task| task.spins_until_resched && s.cpus[task.cpu as usize].in_tick(before);
             let unaware = |task: &Task| task.spinning && !task.look_due && !gives_way(task);
             (0..).zip(s.tasks.iter()).filter(|(_, task)| unaware(task)).map(|(id, _)| id).collect()
         };
