@@ -328,6 +328,13 @@ def test_an_invalid_model_is_named_with_its_file(tmp_path: Path) -> None:
         load_workload(other)
 
 
+def test_idle_states_are_in_the_order_of_what_they_pay_for() -> None:
+    """The machine goes through them from the first on, however a profile lists them."""
+    machine = load_machine("server-24")
+    turned = machine.model_copy(update={"idle_states": machine.idle_states[::-1]})
+    assert turned.spec()["idle_states"] == machine.spec()["idle_states"]
+
+
 @pytest.mark.parametrize(
     "name", ["cascade-lake-96", "haswell-ep-24", "haswell-ex-144", "ice-lake-128", "sapphire-rapids-192"]
 )

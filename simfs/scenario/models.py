@@ -195,6 +195,7 @@ class Machine(Section):
     """None if it never fills up with dirty pages."""
     micro: dict[str, Quantity] = Field(default_factory=dict)
     idle_states: Annotated[tuple[IdleState, ...], Field(min_length=1)]
+    """In any order: a RunSpec has those that pay soonest first, as cpuidle drivers list them."""
     watts_active: Watts
     watts_spin: Watts
     clocks: tuple[ActiveCores, ...] = ()
@@ -223,7 +224,7 @@ class Machine(Section):
             "idle_states": [
                 {"name": s.name, "exit_ns": s.exit.ns, "residency_ns": s.residency.ns, "watts": s.watts.plain}
                 | ({"core_exit_ns": s.core_exit.ns} if s.core_exit else {})
-                for s in self.idle_states
+                for s in sorted(self.idle_states, key=lambda state: state.residency.ns)
             ],
             "watts_active": self.watts_active.plain,
             "watts_spin": self.watts_spin.plain,
