@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, simulate_whole, written_spec
+from engine import Spec, simulate_whole, the_lock, written_spec
 from simfs.scenario import ScenarioError
 
 MADE = {"on": "made"}
@@ -46,7 +46,21 @@ def test_readers_of_one_file_meet_less_at_random_places(tmp_path: Path) -> None:
         )
         return simulate_whole(loop | {"duration_ns": 2e6}).latency["read"].p50_ns
 
-    assert per_read("in-turn") > 1.5 * per_read("random")
+    assert per_read("in-turn") > 1.5 * per_read("random") > per_read("own-block")
+
+
+def test_who_reads_a_block_of_his_own_never_waits_for_its_folio(tmp_path: Path) -> None:
+    """On tmpfs, where who reads a page takes its lock."""
+
+    def waits(places: str) -> int:
+        read = {"op": "read", "places": places}
+        loop = in_turn(
+            tmp_path, "tmpfs", read, tasks=4, file_set="shared", directories="shared", file_size="16 KiB"
+        )
+        return the_lock(simulate_whole(loop | {"duration_ns": 1e6}), "mm.folio_lock").contended
+
+    assert waits("in-turn") > 0
+    assert waits("own-block") == 0
 
 
 COPY = (CREATE, {"op": "read", "on": "first", "repeat": 4}, {"op": "append", "repeat": 4} | MADE, UNLINK)

@@ -173,6 +173,28 @@ impl Choice {
     }
 }
 
+/// Which blocks of its file a task takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Places {
+    /// Any, drawn anew each time.
+    Random,
+    /// One of its own, always.
+    OwnBlock,
+    /// One after the other, and then again from the first.
+    Sequential,
+}
+
+impl Places {
+    /// By the word of a scenario: `random`, `own-block`, or any other for blocks in turn.
+    pub fn named(word: &str) -> Self {
+        match word {
+            "random" => Self::Random,
+            "own-block" => Self::OwnBlock,
+            _ => Self::Sequential,
+        }
+    }
+}
+
 /// A number below `count` by Zipf's law with this exponent, 0 the most often.
 pub fn zipf(random: &mut Xoshiro256PlusPlus, count: u64, theta: f64) -> u64 {
     let rank: f64 = Zipf::new(count, theta).map_or(1.0, |zipf| zipf.sample(random));

@@ -191,9 +191,10 @@ class MixOperation(Section):
         default=False,
         description="Of append and overwrite: the file is open with O_SYNC, so it ends with an fsync of its range.",
     )
-    places: Literal["in-turn", "random"] = Field(
+    places: Literal["in-turn", "random", "own-block"] = Field(
         default="in-turn",
-        description="Of read and overwrite: 'random' takes any block of the file, drawn anew each time."
+        description="Of read and overwrite: 'random' takes any block of the file, drawn anew each time,"
+        " 'own-block' the same block of the task's own."
         " 'in-turn' reads on with each repetition, and writes over the beginning.",
     )
     think: Draws = Field(
@@ -204,7 +205,7 @@ class MixOperation(Section):
     def _fits(self) -> Self:
         if self.sync and self.op not in ("append", "overwrite"):
             raise refusal(f"sync is for append and overwrite, not for {self.op}")
-        if self.places == "random" and self.op not in ("read", "overwrite"):
+        if self.places != "in-turn" and self.op not in ("read", "overwrite"):
             raise refusal(f"places are for read and overwrite, not for {self.op}")
         return self
 

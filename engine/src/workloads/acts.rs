@@ -6,7 +6,7 @@ mod links;
 mod names;
 mod words;
 
-use super::draw::{uniform, Choice};
+use super::draw::{uniform, Choice, Places};
 use super::format::{Name, NameFormat};
 use crate::filesystems::{Attribute, DirId, File, Filesystem, Renaming, ROOT};
 use crate::waist::Machine;
@@ -71,8 +71,8 @@ pub struct Actor<M, F> {
     stays: f64,
     /// How many pieces of the file were read before this one.
     pub piece: u32,
-    /// Whether it reads and writes over any block of a file, each time another.
-    pub scattered: bool,
+    /// Which blocks of a file it reads and writes over.
+    pub places: Places,
     /// What was written last: the first byte, and how many.
     place: (u64, u32),
 }
@@ -107,7 +107,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             dir,
             stays: 0.0,
             piece: 0,
-            scattered: false,
+            places: Places::Sequential,
             place: (0, 0),
         }
     }
@@ -249,11 +249,16 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         self.synced = Some(name);
     }
 
-    /// Where the block begins that is drawn of a file, if any may be.
+    /// Where the block begins that is drawn of a file, or is the task's own; none where blocks are taken in turn.
     fn block_of(&mut self, size: u64, bytes: u32) -> Option<u64> {
         let blocks = size / u64::from(bytes.max(1));
-        let drawn = self.scattered && blocks > 0;
-        drawn.then(|| (uniform(&mut self.random) * blocks as f64) as u64 * u64::from(bytes))
+        let block = match self.places {
+            _ if blocks == 0 => None,
+            Places::Random => Some((uniform(&mut self.random) * blocks as f64) as u64),
+            Places::OwnBlock => Some(u64::from(self.task) % blocks),
+            Places::Sequential => None,
+        };
+        block.map(|block| block * u64::from(bytes))
     }
 
     /// A file loses all that is in it, or so many bytes at its end.

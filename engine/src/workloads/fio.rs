@@ -1,23 +1,12 @@
 //! fio's jobs: each task reads and writes blocks of a file, at random places or one after the other, in a file of all or one each.
 
-use super::draw::{chance, Choice};
+use super::draw::{chance, Choice, Places};
 use crate::filesystems::{File, Filesystem, Io, LaidOut, Written};
 use crate::spec::WorkloadSpec;
 use crate::waist::time::from_ns;
 use crate::waist::{Account, Machine, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::rc::Rc;
-
-/// Which blocks of its file a task takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Places {
-    /// Any, drawn anew each time.
-    Random,
-    /// One of its own, always.
-    OwnBlock,
-    /// One after the other, and then again from the first.
-    Sequential,
-}
 
 /// What all jobs do.
 #[derive(Clone, Copy, Debug)]
@@ -70,11 +59,7 @@ impl Jobs {
             fsync: w.number("fsync") as u32,
             sync: w.number("sync") > 0.0,
             iodepth: w.number("iodepth") as u32,
-            places: match w.word("places") {
-                "own-block" => Places::OwnBlock,
-                "sequential" => Places::Sequential,
-                _ => Places::Random,
-            },
+            places: Places::named(w.word("places")),
             choice: Choice::of(w)?,
             user: from_ns(w.number("user_ns") * speed),
         };

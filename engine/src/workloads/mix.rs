@@ -2,7 +2,7 @@
 
 use super::acts::{Act, Actor, Full, Which};
 use super::arrivals::{served, taken, Requests};
-use super::draw::{uniform, Choice, Draw};
+use super::draw::{uniform, Choice, Draw, Places};
 use super::format::NameFormat;
 use crate::filesystems::Filesystem;
 use crate::nearest::hint;
@@ -27,8 +27,8 @@ struct Operation {
     on: Which,
     /// The file is open with `O_SYNC`: a write ends with an fsync of its range (`generic_write_sync`).
     sync: bool,
-    /// Each time at another block of the file, any.
-    scattered: bool,
+    /// Which blocks of the file it reads or writes over.
+    places: Places,
 }
 
 /// The mix of a scenario.
@@ -110,7 +110,7 @@ impl Operation {
             upto,
             on,
             sync: o["sync"].as_bool().unwrap_or(false),
-            scattered: o["places"].as_str() == Some("random"),
+            places: o["places"].as_str().map_or(Places::Sequential, Places::named),
             bytes: number(o, "bytes", 4096.0) as u32,
             think,
             repeat: number(o, "repeat", 1.0) as u32,
@@ -158,7 +158,7 @@ async fn repeated<M: Machine, F: Filesystem<M>>(
     user: Time,
     counted: bool,
 ) -> Result<(), Full> {
-    actor.scattered = operation.scattered;
+    actor.places = operation.places;
     for piece in 0..operation.repeat {
         actor.piece = piece;
         one(m, actor, operation, user, counted && piece + 1 == operation.repeat).await?;
