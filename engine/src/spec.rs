@@ -140,6 +140,9 @@ pub struct FilesystemSpec {
     /// btrfs: the workload's directories count as made in the running transaction.
     #[serde(default)]
     pub new_directories: bool,
+    /// btrfs: the directories that a workload has in the root are subvolumes.
+    #[serde(default)]
+    pub subvolumes: bool,
     /// btrfs: mounted with `nodatacow`.
     #[serde(default)]
     pub nodatacow: bool,

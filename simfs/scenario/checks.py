@@ -314,6 +314,9 @@ def _operation_problems(scenario: Scenario, document: Document) -> Iterator[Prob
         if operation.op == "reflink" and getattr(scenario.filesystem, "nodatacow", False):
             at = document.place_of(("workload", "operations", number, "op")).value
             yield Problem(at, "with nodatacow, writes to what is shared would have to take a new place")
+        if operation.op == "move" and getattr(scenario.filesystem, "subvolumes", False):
+            at = document.place_of(("workload", "operations", number, "op")).value
+            yield Problem(at, "no file can be renamed into another subvolume (the call ends with EXDEV)")
 
 
 def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

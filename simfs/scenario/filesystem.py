@@ -138,6 +138,10 @@ class Btrfs(Section):
         description="Whether the workload's directories count as made in the running transaction, as in a test that"
         " is over before the first commit: fsync of a new file then logs its directory too.",
     )
+    subvolumes: StrictBool = Field(
+        default=False,
+        description="Whether each of the workload's directories is a subvolume, with a tree and a log of its own.",
+    )
     cached_inodes: CachedInodes = None
     costs: Annotated[dict[str, Duration], Named(lambda words: words.costs["btrfs"])] = Field(
         default={}, description="Step costs that replace the profile's, by name."

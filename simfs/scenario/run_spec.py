@@ -244,7 +244,7 @@ def _filesystem_spec(scenario: Scenario, machine: Mapping[str, Any]) -> dict[str
         if use.below is not None:
             spec["below"] = use.below
     if isinstance(use, Btrfs):
-        spec |= {key: getattr(use, key) for key in ("nodatacow", "new_directories")}
+        spec |= {key: getattr(use, key) for key in ("nodatacow", "new_directories", "subvolumes")}
     return {"filesystem": spec, "vfs": {"costs": vfs}}
 
 

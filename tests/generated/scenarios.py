@@ -45,7 +45,12 @@ def _xfs() -> st.SearchStrategy[Section]:
 FILESYSTEMS: dict[str, st.SearchStrategy[Section]] = {
     "xfs": _xfs(),
     "btrfs": st.fixed_dictionaries(
-        {"size": st.sampled_from(["1 GiB", "8 GiB"]), "nodatacow": flags, "new_directories": flags}
+        {
+            "size": st.sampled_from(["1 GiB", "8 GiB"]),
+            "nodatacow": flags,
+            "new_directories": flags,
+            "subvolumes": flags,
+        }
     ),
     "ext4": st.fixed_dictionaries({"size": st.sampled_from(["512 MiB", "8 GiB"]), "journal": flags}),
     "tmpfs": st.just({}),

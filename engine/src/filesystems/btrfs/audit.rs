@@ -3,6 +3,7 @@
 //!
 //! What is delayed counts as done: delayed items are put into a copy of the tree, delayed refs into a copy of the list of extents.
 
+use super::fs_root::{is_root_directory, subvolume_of};
 use super::mount::Btrfs;
 use super::space::delayed_refs::{Change, Extent, Head};
 use super::space::runs::tiles;
@@ -10,12 +11,12 @@ use super::space::Usage;
 use super::subvolume::now;
 use super::transaction::delayed::Prepared;
 use super::tree::items;
-use super::tree::key::{Item, ItemKind, Key, FIRST_FREE_OBJECTID, NODE_SIZE};
+use super::tree::key::{Item, ItemKind, Key, NODE_SIZE};
 use super::tree::locks::NoLocks;
 use super::tree::search::{TreeOps, DEFAULT_RULES};
 use super::tree::Tree;
 use crate::filesystems::ledger::Ledger;
-use crate::filesystems::{Audit, BLOCK};
+use crate::filesystems::{Audit, BLOCK, ROOT};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +26,7 @@ type Extents = BTreeMap<u64, Extent>;
 impl Audit for Btrfs {
     fn under_way(&self) -> Option<&'static str> {
         let rest = [
-            (self.log.storage.writeback.at_rest(), "writeback"),
+            (self.storage.writeback.at_rest(), "writeback"),
             (self.workers.at_rest(), "a worker of delayed items"),
             (self.transaction.at_rest(), "a handle or a commit"),
             (self.ordered.at_rest(), "an ordered extent"),
@@ -36,13 +37,11 @@ impl Audit for Btrfs {
 
     fn audit(&self, ledger: &Ledger) -> Result<(), String> {
         self.delayed.borrow().audit()?;
-        let tree = self.settled_tree()?;
-        for (name, tree) in self.trees() {
-            tree.borrow().check().map_err(|e| format!("{name} tree: {e}"))?;
-        }
-        tree.check().map_err(|e| format!("fs tree: {e}"))?;
-        self.audit_names(&tree, ledger)?;
-        self.audit_data_items(&tree, ledger)?;
+        let items = self.settled_items()?;
+        let checks = self.of_trees(|name, tree| tree.check().map_err(|e| format!("{name} tree: {e}")));
+        checks.into_iter().collect::<Result<(), String>>()?;
+        self.audit_names(&items, ledger)?;
+        self.audit_data_items(&items, ledger)?;
         let told = self.told();
         self.audit_free_space_tree(&told)?;
         self.audit_extents(&told, ledger)?;
@@ -53,41 +52,49 @@ impl Audit for Btrfs {
 }
 
 impl Btrfs {
-    fn trees(&self) -> [(&'static str, &RefCell<Tree>); 4] {
+    /// What `look` answers of each tree that the extent tree knows, by the kind of the tree.
+    fn of_trees<T>(&self, mut look: impl FnMut(&'static str, &Tree) -> T) -> Vec<T> {
         let e = &self.extents;
-        [
-            ("fs", &self.fs_root.tree),
-            ("extent", &e.extent.tree),
-            ("free space", &e.free_space.tree),
-            ("csum", &e.csum.tree),
-        ]
+        let space = [("extent", &e.extent), ("free space", &e.free_space), ("csum", &e.csum)];
+        let subvolumes = self.fs_roots.borrow();
+        let all = subvolumes.iter().map(|fs_root| ("fs", &fs_root.root)).chain(space);
+        all.map(|(name, root)| look(name, &root.tree.borrow())).collect()
     }
 
-    /// The tree of files with all that is delayed.
-    fn settled_tree(&self) -> Result<Tree, String> {
-        let tree = RefCell::new(self.fs_root.tree.borrow().clone());
+    /// The items of all subvolumes, with all that is delayed.
+    fn settled_items(&self) -> Result<Vec<Item>, String> {
+        let subvolumes = self.fs_roots.borrow();
+        let trees: Vec<_> = subvolumes.iter().map(|fs_root| fs_root.root.tree.clone()).collect();
         let mut delayed = self.delayed.borrow().clone();
         while let Some(next) = delayed.next_prepared() {
             match next {
                 Prepared::File(_) => _ = delayed.finish(1),
                 Prepared::Directory(dir) => {
+                    let tree = &trees[subvolume_of(self.directory(dir).ino) as usize];
                     while let Some(batch) = delayed.next_batch(dir) {
                         let count = batch.len();
-                        now(TreeOps::new(&tree, &NoLocks, DEFAULT_RULES).commit_batch(batch));
+                        now(TreeOps::new(tree, &NoLocks, DEFAULT_RULES).commit_batch(batch));
                         delayed.finish(count);
                     }
                 }
             }
         }
-        match delayed.items() {
-            0 => Ok(tree.into_inner()),
-            more => Err(format!("{more} delayed items are counted that belong to nothing")),
+        if delayed.items() > 0 {
+            return Err(format!("{} delayed items are counted that belong to nothing", delayed.items()));
         }
+        let trees = trees.into_iter().map(RefCell::into_inner);
+        trees.map(|tree| tree.check().map(|()| items_of(&tree)).map_err(|e| format!("fs tree: {e}"))).try_fold(
+            Vec::new(),
+            |mut all, items| {
+                all.extend(items?);
+                Ok(all)
+            },
+        )
     }
 
     /// Inodes, references and entries against the names.
-    fn audit_names(&self, tree: &Tree, ledger: &Ledger) -> Result<(), String> {
-        let (needed, has) = (self.needed(ledger)?, Items::of(tree)?);
+    fn audit_names(&self, items: &[Item], ledger: &Ledger) -> Result<(), String> {
+        let (needed, has) = (self.needed(ledger)?, Items::of(items)?);
         needed.refs.compare(&has.refs, "references")?;
         needed.entries.compare(&has.entries, "entries by index")?;
         if needed.inodes != has.inodes {
@@ -105,7 +112,12 @@ impl Btrfs {
     /// What the names need.
     fn needed(&self, ledger: &Ledger) -> Result<Items, String> {
         let mut needed = Items { inodes: 1, ..Items::default() };
-        needed.refs.add(FIRST_FREE_OBJECTID, u64::from(items::inode_ref(0, 0, b"..").size));
+        let all = ledger.directories();
+        let subvolumes = all.iter().filter(|(dir, ..)| is_root_directory(self.directory(*dir).ino));
+        let subvolumes: BTreeMap<_, _> = subvolumes.map(|(dir, parent, name)| ((*parent, name), *dir)).collect();
+        for dir in subvolumes.values().copied().chain([ROOT]) {
+            needed.refs.add(self.directory(dir).ino, u64::from(items::inode_ref(0, 0, b"..").size));
+        }
         for (dir, names) in ledger.names() {
             let ino = self.directory(dir).ino;
             if self.names_in(dir) as usize != names.len() {
@@ -118,7 +130,9 @@ impl Btrfs {
             needed.inodes += names.len();
             for name in names {
                 let entry = items::dir_item(ino, &name);
-                needed.refs.add(ino, u64::from(items::inode_ref(0, 0, &name).size));
+                if !subvolumes.contains_key(&(dir, &name)) {
+                    needed.refs.add(ino, u64::from(items::inode_ref(0, 0, &name).size));
+                }
                 needed.entries.add(ino, u64::from(entry.size));
                 *needed.hashed.entry(entry.key).or_default() += u64::from(entry.size);
             }
@@ -134,14 +148,11 @@ impl Btrfs {
     }
 
     /// Items of file extents against the files' own lists.
-    fn audit_data_items(&self, tree: &Tree, ledger: &Ledger) -> Result<(), String> {
+    fn audit_data_items(&self, items: &[Item], ledger: &Ledger) -> Result<(), String> {
         let slots = ledger.files().into_iter().map(|(_, _, slot)| slot);
         let expected =
             slots.flat_map(|slot| self.data(slot).items(self.file(slot).ino)).map(|item| (item.key, item.size));
-        let has = items_of(tree)
-            .into_iter()
-            .filter(|item| item.key.kind() == ItemKind::ExtentData)
-            .map(|item| (item.key, item.size));
+        let has = items.iter().filter(|item| item.key.kind() == ItemKind::ExtentData).map(|item| (item.key, item.size));
         let (expected, has): (BTreeSet<_>, BTreeSet<_>) = (expected.collect(), has.collect());
         match expected.symmetric_difference(&has).next() {
             None => Ok(()),
@@ -201,10 +212,9 @@ impl Btrfs {
             }
         }
         let mut used = self.data_extents(ledger);
-        for (_, tree) in self.trees() {
-            let tree = tree.borrow();
+        self.of_trees(|_, tree| {
             used.extend(tree.blocks().map(|block| (tree.place(block), Extent::Block(tree.level(block) as u8))));
-        }
+        });
         for (place, extent) in &used {
             if known.get(place) != Some(extent) {
                 return Err(format!("{extent:?} at {place} is used, the extent tree has {:?}", known.get(place)));
@@ -227,10 +237,11 @@ impl Btrfs {
         let space = self.extents.refs.space.borrow();
         let mut used: BTreeSet<(u64, u64)> =
             self.data_extents(ledger).iter().map(|(&place, extent)| (place, extent.bytes())).collect();
-        for tree in self.trees().map(|(_, tree)| tree).into_iter().chain(self.log.trees()) {
-            let tree = tree.borrow();
-            used.extend(tree.blocks().map(|block| (tree.place(block), u64::from(NODE_SIZE))));
-        }
+        let mut use_all =
+            |tree: &Tree| used.extend(tree.blocks().map(|block| (tree.place(block), u64::from(NODE_SIZE))));
+        self.of_trees(|_, tree| use_all(tree));
+        self.fs_roots.borrow().iter().for_each(|fs_root| use_all(&fs_root.log.root.tree.borrow()));
+        use_all(&self.log_roots.root.tree.borrow());
         space.audit(&Usage { used: used.into_iter().collect(), others: items::OTHER_TREES })
     }
 
@@ -307,10 +318,10 @@ struct Items {
 }
 
 impl Items {
-    /// Those of a tree; the error names one that belongs to nothing.
-    fn of(tree: &Tree) -> Result<Self, String> {
+    /// Of subvolumes; the error names one that belongs to nothing.
+    fn of(items: &[Item]) -> Result<Self, String> {
         let (mut has, mut inode) = (Self::default(), 0);
-        for item in items_of(tree) {
+        for item in items {
             let (key, size) = (item.key, u64::from(item.size));
             match key.kind() {
                 ItemKind::InodeItem => (has.inodes, inode) = (has.inodes + 1, key.objectid()),

@@ -42,7 +42,10 @@ type Turn = Arc<(Begin, Mutex<()>)>;
 /// The beginnings from which something is being grown.
 static GROWING: Mutex<Vec<Turn>> = Mutex::new(Vec::new());
 
-/// The subvolume with so many more files, round robin in `dirs`.
+/// In place of a directory of another subvolume.
+pub const ELSEWHERE: DirId = DirId::MAX;
+
+/// The subvolume with its part of so many more files, round robin in `dirs`.
 pub fn grown(mut subvolume: Subvolume, dirs: &[DirId], files: u64, name_length: usize) -> Subvolume {
     let begin = Begin::of(&subvolume, dirs, name_length);
     let same = growing(begin.clone());
@@ -106,7 +109,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn grow(subvolume: &mut Subvolume, dirs: &[DirId], numbers: std::ops::Range<u64>, name_length: usize) {
-    let mut files = initial_files(dirs, numbers, name_length);
+    let mut files = initial_files(dirs, numbers, name_length).filter(|(dir, _)| *dir != ELSEWHERE);
     loop {
         let next: Vec<_> = files.by_ref().take(LOADED).collect();
         if next.is_empty() {

@@ -11,6 +11,7 @@ mod audit;
 mod block_io;
 mod data;
 mod entries;
+mod fs_root;
 mod grown;
 mod log;
 pub mod mount;

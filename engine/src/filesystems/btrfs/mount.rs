@@ -5,8 +5,10 @@ use super::data::direct::Direct;
 use super::data::ordered::OrderedExtents;
 use super::data::FileData;
 use super::entries::Entries;
-use super::grown::grown;
+use super::fs_root::{is_root_directory, FsRoot};
+use super::grown::{grown, ELSEWHERE};
 use super::log::fsync::Fsync;
+use super::log::roots::LogRoots;
 use super::log::LogTree;
 use super::names::{Name, Names};
 use super::open_inodes::OpenInodes;
@@ -35,7 +37,7 @@ use crate::filesystems::DirId;
 use crate::kernel::btrfs::{DirtyInode, NocowCheck};
 use crate::waist::time::from_ns;
 use crate::waist::Machine;
-use crate::waist::{Access, LineId, LockId, Side, Time};
+use crate::waist::{LineId, LockId, Time};
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 
@@ -89,6 +91,8 @@ pub struct Kernel {
     pub nodatacow: bool,
     /// The directories count as made in the running transaction.
     pub new_directories: bool,
+    /// Those in the root are subvolumes.
+    pub subvolumes: bool,
 }
 
 /// What it is mounted on.
@@ -101,8 +105,10 @@ pub struct Disk {
 
 /// A mounted btrfs.
 pub struct Btrfs {
-    pub(super) fs_root: Root,
-    pub(super) log: LogTree,
+    /// Subvolumes by number.
+    pub(super) fs_roots: RefCell<Vec<Rc<FsRoot>>>,
+    pub(super) log_roots: Rc<LogRoots>,
+    pub(super) storage: Rc<BlockDevice>,
     pub(super) blocks: TreeBlocks,
     pub(super) fsync: Fsync,
     pub(super) extents: Extents,
@@ -110,7 +116,6 @@ pub struct Btrfs {
     pub(super) direct: Direct,
     pub(super) reclaim: Reclaim,
     pub(super) commits: Commits,
-    pub(super) delalloc: Delalloc,
     pub(super) transaction: Transaction,
     pub(super) delayed: RefCell<DelayedRoot>,
     pub(super) delayed_line: LineId,
@@ -123,10 +128,8 @@ pub struct Btrfs {
     pub(super) costs: OperationCosts,
     pub(super) walked: Walked,
     pub(super) sb: SuperBlock,
-    pub(super) open_inodes: OpenInodes,
-    objectid_mutex: LockId,
-    objectid: LineId,
-    next_ino: Cell<u64>,
+    /// Directories that are made in the root before the tasks start are subvolumes.
+    pub(super) subvolumes: bool,
     pub(super) directories: RefCell<Vec<Entries>>,
     free_directories: RefCell<Vec<DirId>>,
     /// How many there were when files were laid out.
@@ -158,9 +161,16 @@ impl Btrfs {
         let operations = OperationCosts::new(costs)?.without(&transaction, &delalloc);
         // The timed writes went over one page again and again.
         let overwritten = delalloc.time(&transaction.reservations, WasDirty { range: true, others: false });
+        let roots = Root::new(m, "log root", Tree::new(), fleeting.clone(), rules, costs)?;
+        let log_roots = Rc::new(LogRoots::new(m, roots, (disk.device.clone(), blocks), costs)?);
+        let log = LogTree::new(m, 0, Root::new(m, "log", Tree::new(), fleeting, rules, costs)?, log_roots.clone());
+        let root = Root::new(m, "fs", tree, referenced, rules, costs)?;
+        let first = FsRoot::new(m, 0, root, log, (OpenInodes::new(m, costs)?, delalloc));
+        let held = first.open_inodes.held();
         let fs = Self {
-            fs_root: Root::new(m, "fs", tree, referenced, rules, costs)?,
-            log: LogTree::new(m, rules, fleeting, (disk.device, blocks), costs)?,
+            fs_roots: RefCell::new(vec![Rc::new(first)]),
+            log_roots,
+            storage: disk.device,
             blocks,
             extents: Extents::new(m, trees, refs, rules, costs)?,
             ordered: OrderedExtents::new(m, costs)?,
@@ -168,7 +178,6 @@ impl Btrfs {
             reclaim: Reclaim::new(costs.rules().reserving),
             commits: Commits::new(costs)?,
             fsync: Fsync::new(costs)?,
-            delalloc,
             transaction,
             delayed: RefCell::default(),
             delayed_line: m.new_line(count("btrfs_delayed.root")?),
@@ -181,10 +190,7 @@ impl Btrfs {
             costs: operations,
             walked: Walked::default(),
             sb: SuperBlock::new(m, "btrfs", costs)?.overwriting_apart(overwritten),
-            open_inodes: OpenInodes::new(m, costs)?,
-            objectid_mutex: m.new_lock(m.class("btrfs.objectid_mutex", "btrfs.objectid_mutex")),
-            objectid: m.new_line(1),
-            next_ino: Cell::new(FIRST_FREE_OBJECTID + 1),
+            subvolumes: kernel.subvolumes,
             directories: RefCell::default(),
             free_directories: RefCell::default(),
             first_directories: Cell::default(),
@@ -197,7 +203,7 @@ impl Btrfs {
             commit_interval: from_ns(costs.number("commit_interval")?),
             workers_max: count("workers_max")?,
         };
-        fs.log.storage.memory.register(fs.sb.shrinker(costs, true, vec![fs.open_inodes.held()])?);
+        fs.storage.memory.register(fs.sb.shrinker(costs, true, vec![held])?);
         fs.add_directory(m, FIRST_FREE_OBJECTID, 0);
         Ok(fs)
     }
@@ -230,7 +236,7 @@ impl Btrfs {
             line: m.new_line(self.directory_lines),
         };
         let mut directories = self.directories.borrow_mut();
-        let made = if self.new_directories && ino != FIRST_FREE_OBJECTID { self.transid() } else { 0 };
+        let made = if self.new_directories && !is_root_directory(ino) { self.transid() } else { 0 };
         directories.push(Entries::new(directory, made));
         (directories.len() - 1) as DirId
     }
@@ -247,22 +253,43 @@ impl Btrfs {
     /// Files that are there when the run begins, written by the transaction that runs, their delayed refs run. Blocks that were
     /// there stay where they are.
     pub(super) fn fill_with(&self, dirs: &[DirId], files: u64, name_length: usize) {
-        let mut directories = self.directories.borrow_mut();
-        self.first_directories.set(Some(directories.len() as u64));
-        let all = directories.iter().map(|d| Dir { ino: d.directory.ino, next_index: d.next_index }).collect();
-        let begin = Subvolume::of(self.fs_root.tree.borrow().clone(), all, self.next_ino.get());
-        let full = grown(begin, dirs, files, name_length);
-        for (directory, dir) in directories.iter_mut().zip(&full.dirs) {
-            directory.names += (dir.next_index - directory.next_index) as u32;
-            directory.next_index = dir.next_index;
+        self.first_directories.set(Some(self.directories.borrow().len() as u64));
+        for fs_root in self.fs_roots.borrow().iter() {
+            self.fill_subvolume(fs_root, dirs, files, name_length);
         }
-        self.next_ino.set(full.next_ino);
+    }
+
+    /// The part of them that lies in directories of a subvolume.
+    fn fill_subvolume(&self, fs_root: &Rc<FsRoot>, dirs: &[DirId], files: u64, name_length: usize) {
+        let mut directories = self.directories.borrow_mut();
+        let within = |dir: &DirId| {
+            let ino = directories[*dir as usize].directory.ino;
+            Rc::ptr_eq(&self.fs_root(ino), fs_root)
+        };
+        let all: Vec<DirId> = (0..directories.len() as DirId).filter(within).collect();
+        let place = |dir: &DirId| all.binary_search(dir).map_or(ELSEWHERE, |place| place as DirId);
+        let places: Vec<DirId> = dirs.iter().map(place).collect();
+        if places.iter().all(|&place| place == ELSEWHERE) {
+            return;
+        }
+        let known = |&dir: &DirId| {
+            let entries = &directories[dir as usize];
+            Dir { ino: entries.directory.ino, next_index: entries.next_index }
+        };
+        let tree = fs_root.root.tree.borrow().clone();
+        let begin = Subvolume::of(tree, all.iter().map(known).collect(), fs_root.next_ino.get());
+        let full = grown(begin, &places, files, name_length);
+        for (&dir, grown) in all.iter().zip(&full.dirs) {
+            let directory = &mut directories[dir as usize];
+            directory.names += (grown.next_index - directory.next_index) as u32;
+            directory.next_index = grown.next_index;
+        }
+        fs_root.open_inodes.add(full.next_ino - fs_root.next_ino.replace(full.next_ino));
         let mut tree = full.into_tree();
-        tree.take_places(&self.fs_root.tree.borrow());
+        tree.take_places(&fs_root.root.tree.borrow());
         self.extents.lay_out(&mut tree);
-        *self.fs_root.tree.borrow_mut() = tree;
-        self.fs_root.was_grown();
-        self.open_inodes.add(files);
+        *fs_root.root.tree.borrow_mut() = tree;
+        fs_root.root.was_grown();
     }
 
     /// `btrfs_set_inode_index`.
@@ -310,17 +337,11 @@ impl Btrfs {
     /// The number of the `nth` file of a directory, if all have as many, made one directory after the other before the run began.
     pub(super) fn inode_of(&self, dir: DirId, nth: u32) -> u64 {
         let dirs = self.first_directories.get().unwrap_or(self.directories.borrow().len() as u64);
-        let files = self.names_in(dir).max(1);
+        let (files, ino) = (self.names_in(dir).max(1), self.directory(dir).ino);
+        if self.subvolumes && is_root_directory(ino) {
+            return ino + 1 + u64::from(nth % files);
+        }
         FIRST_FREE_OBJECTID + dirs + u64::from(dir).saturating_sub(1) * u64::from(files) + u64::from(nth % files)
-    }
-
-    /// `btrfs_get_free_objectid`, under the root's `objectid_mutex`: numbers only grow.
-    pub(super) async fn next_ino<M: Machine>(&self, m: &M) -> u64 {
-        m.lock(self.objectid_mutex, Side::Write).await;
-        m.touch(self.objectid, Access::Write);
-        let ino = self.next_ino.replace(self.next_ino.get() + 1);
-        m.unlock(self.objectid_mutex, Side::Write).await;
-        ino
     }
 
     /// A slot for a file that is about to be made.
@@ -344,7 +365,7 @@ impl Btrfs {
 
     /// The number of the running transaction.
     pub(super) fn transid(&self) -> u64 {
-        self.fs_root.tree.borrow().transid
+        self.fs_roots.borrow()[0].root.tree.borrow().transid
     }
 
     pub(super) fn data(&self, slot: u32) -> RefMut<'_, FileData> {

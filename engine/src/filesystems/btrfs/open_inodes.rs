@@ -16,6 +16,7 @@ use std::rc::Rc;
 pub struct OpenInodes {
     lock: LockId,
     neighbours: LineId,
+    lines: u32,
     hold: Time,
     /// Time for a node on the way down; none in an xarray.
     node: Time,
@@ -26,13 +27,25 @@ impl OpenInodes {
     /// That of a subvolume; the error names a cost that is missing.
     pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
         let (tree, node) = (costs.rules().inode_index == InodeIndex::Tree, costs.sum(&["inode_index_node"])?);
+        let lines = costs.number("btrfs_root.inodes")? as u32;
         Ok(Self {
             lock: m.new_lock(m.class("btrfs.inode_lock", "btrfs.inode_lock")),
-            neighbours: m.new_line(costs.number("btrfs_root.inodes")? as u32),
+            neighbours: m.new_line(lines),
+            lines,
             hold: costs.sum(&["inode_index"])?,
             node: if tree { node } else { 0 },
             inodes: Rc::new(Cell::new(costs.number("cached_inodes")? as u64)),
         })
+    }
+
+    /// That of another subvolume, which has none in memory.
+    pub fn another<M: Machine>(&self, m: &M) -> Self {
+        Self {
+            lock: m.new_lock(m.class("btrfs.inode_lock", "btrfs.inode_lock")),
+            neighbours: m.new_line(self.lines),
+            inodes: Rc::default(),
+            ..*self
+        }
     }
 
     /// So many more are in memory.

@@ -127,6 +127,21 @@ impl Root {
         })
     }
 
+    /// Another tree of the same kind.
+    pub fn another(&self, mut tree: Tree) -> Self {
+        if let Space::Fleeting(refs) = &self.space {
+            tree.set_place(tree.root(), refs.take_block());
+        }
+        Self {
+            tree: RefCell::new(tree),
+            buffers: RefCell::default(),
+            grown: Cell::new(0),
+            space: self.space.clone(),
+            costs: self.costs.clone(),
+            ..*self
+        }
+    }
+
     /// What is left of the time under a leaf's lock when the leaf has been searched.
     pub fn after_search(&self, time: Time) -> Time {
         time.saturating_sub(self.costs.search_leaf)

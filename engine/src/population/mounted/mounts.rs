@@ -15,7 +15,7 @@ use crate::kernel::btrfs::MetadataReclaim;
 use crate::machine::LockKind;
 use crate::range_locks::{Design, Prices};
 use crate::softirq::{self, Nobody};
-use crate::spec::{RunSpec, WorkloadKind};
+use crate::spec::{FilesystemSpec, RunSpec, WorkloadKind};
 use crate::waist::time::{from_ns, US};
 use crate::waist::{Host, Placement, SpawnKind, Time};
 use crate::writeback::{flusher, Flushed};
@@ -62,8 +62,9 @@ pub(super) fn btrfs<H: Host>(
     let tree_lock = spec.kernel.locks.get("btrfs.tree").map(|kind| LockKind::parse(kind));
     let modes = matches!(tree_lock, Some(Ok(kind)) if kind.has_modes());
     let locking = Rules { early_unlock: rules.early_unlock, modes, clearing: rules.path_clearing };
-    let (nodatacow, new_directories) = (spec.filesystem.nodatacow, spec.filesystem.new_directories);
-    let kernel = Kernel { rules: locking, delays_new_inodes: rules.delays_new_inodes, nodatacow, new_directories };
+    let FilesystemSpec { nodatacow, new_directories, subvolumes, .. } = spec.filesystem;
+    let delays_new_inodes = rules.delays_new_inodes;
+    let kernel = Kernel { rules: locking, delays_new_inodes, nodatacow, new_directories, subvolumes };
     let fs = Rc::new(host.setup(|m| Btrfs::new(m, kernel, Disk { size: size(spec), device }, costs))?);
     for _ in 0..fs.worker_count(spec.machine.cpus) {
         let worker = fs.clone();

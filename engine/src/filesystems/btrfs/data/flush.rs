@@ -10,7 +10,7 @@ use crate::writeback::{Flushed, Writeback, REQUEST_PAGES};
 
 impl Flushed for Btrfs {
     fn writeback(&self) -> &Writeback {
-        &self.log.storage.writeback
+        &self.storage.writeback
     }
 
     fn dirty_pages(&self, slot: u32) -> u64 {
@@ -18,7 +18,7 @@ impl Flushed for Btrfs {
     }
 
     async fn write_pages<M: Machine>(&self, m: &M, slot: u32, most: u64) {
-        let (wb, ino, mut left) = (&self.log.storage.writeback, self.file(slot).ino, most);
+        let (wb, ino, mut left) = (&self.storage.writeback, self.file(slot).ino, most);
         if self.data(slot).is_small() {
             let inline = self.data(slot).write_back(ino);
             wb.note(slot, 0);

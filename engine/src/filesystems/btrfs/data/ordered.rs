@@ -134,7 +134,7 @@ impl Btrfs {
         self.ordered.next.set(id.wrapping_add(1));
         self.ordered.under_way.borrow_mut().insert(id, Ordered { slot, extent: *extent, placing });
         let request = Request::Write { bytes: extent.bytes as u32, at: Some(at), first: first as u32 };
-        self.log.storage.submit(m, request, End::Both(self.ordered.writes.clone(), (id, written))).await;
+        self.storage.submit(m, request, End::Both(self.ordered.writes.clone(), (id, written))).await;
         changes
     }
 
@@ -142,7 +142,7 @@ impl Btrfs {
     pub(super) async fn read_data<M: Machine>(&self, m: &M, io: Io) {
         let done = io.done.unwrap_or_else(|| m.new_completion());
         let request = Request::Read { bytes: io.bytes, at: Some(io.offset) };
-        self.log.storage.submit(m, request, End::Queue(self.ordered.reads.clone(), (0, done))).await;
+        self.storage.submit(m, request, End::Queue(self.ordered.reads.clone(), (0, done))).await;
         if io.done.is_none() {
             m.wchan("iomap_dio_rw");
             m.wait_for(done).await;
@@ -199,10 +199,11 @@ impl Btrfs {
     /// `insert_ordered_extent_file_extent` and `add_pending_csums`.
     async fn insert_ordered<M: Machine>(&self, m: &M, ordered: &Ordered, replaced: &Replaced) {
         let (c, extent) = (&self.ordered.costs, &ordered.extent);
-        let locked = self.fs_root.locked(m);
+        let fs_root = self.fs_root_with(extent.item.key);
+        let locked = fs_root.root.locked(m);
         let ops = locked.ops();
         let mut path = ops.replace_extent(extent.item).await;
-        m.run(Account::System, self.fs_root.after_search(c.item)).await;
+        m.run(Account::System, fs_root.root.after_search(c.item)).await;
         ops.release_path(&mut path).await;
         if let Some(tail) = replaced.tail {
             let ino = self.file(ordered.slot).ino;

@@ -10,7 +10,7 @@ use std::rc::Rc;
 impl Btrfs {
     /// A file that is laid out.
     pub(crate) fn laid_out(&self, laid: LaidOut) -> FileData {
-        let memory = &self.log.storage.memory;
+        let memory = &self.storage.memory;
         let (bytes, extents) = match laid.written {
             Some(written) => (written.bytes, written.bytes / u64::from(written.block)),
             None => (laid.bytes, laid.extents),
@@ -36,7 +36,7 @@ impl Btrfs {
     /// Memory for what is written (`prepare_pages`; here after the copy), dirty from then on.
     pub(crate) async fn get_pages<M: Machine>(&self, m: &M, slot: u32, (offset, bytes): (u64, u32)) {
         let Some(pages) = self.data(slot).pages.clone() else { return };
-        let storage = &self.log.storage;
+        let storage = &self.storage;
         storage.memory.add(m, &storage.writeback, &pages, (offset, bytes)).await;
         pages.write(offset, bytes);
     }

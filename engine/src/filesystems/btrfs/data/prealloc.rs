@@ -117,14 +117,15 @@ impl Btrfs {
     /// allocation more or fewer.
     pub(super) async fn mark_written<M: Machine>(&self, m: &M, slot: u32, written: &Extent, time: Time) {
         let ino = self.file(slot).ino;
-        let locked = self.fs_root.locked(m);
+        let fs_root = self.fs_root(ino);
+        let locked = fs_root.root.locked(m);
         let ops = locked.ops();
         let (mut path, _) = ops.search_slot(written.item.key, Intent::Delete).await;
         let leaf = path.leaf();
         let in_leaf = |offset| ops.tree().search_block(leaf, items::extent(ino, offset).key, 0).0;
         let change = self.data(slot).convert(written, self.transid(), in_leaf);
         ops.convert(&mut path, ino, &change).await;
-        m.run(Account::System, self.fs_root.after_search(time)).await;
+        m.run(Account::System, fs_root.root.after_search(time)).await;
         ops.release_path(&mut path).await;
         if !change.moves_key() {
             for _ in 0..change.comes.len() + change.goes.len() {

@@ -12,7 +12,8 @@ impl Btrfs {
     /// A file loses its name, and another takes its place unless the file is `gone`.
     pub(crate) fn lose_name(&self, slot: u32, inode: &Inode, gone: bool) {
         let committed = self.data(slot).named() < self.transid();
-        let mut lost = self.log.lost.borrow_mut();
+        let fs_root = self.fs_root(inode.ino);
+        let mut lost = fs_root.log.lost.borrow_mut();
         if committed {
             lost.lose(inode.entry, slot, inode.ino);
         }
@@ -26,8 +27,9 @@ impl Btrfs {
         if self.data(slot).made() < self.transid() {
             return;
         }
-        m.run(Account::System, self.fs_root.unlocked_search()).await;
-        let fate = self.log.lost.borrow().fate(inode.entry);
+        let fs_root = self.fs_root(inode.ino);
+        m.run(Account::System, fs_root.root.unlocked_search()).await;
+        let fate = fs_root.log.lost.borrow().fate(inode.entry);
         match fate {
             Some(Fate::Deleted) => self.log_directory(m, inode.dir).await,
             Some(Fate::Renamed(other)) if !self.data(other).is_logged(self.transid()) => {

@@ -3,10 +3,12 @@
 //!
 //! Left out: that files whose entries are new are logged as well (`log_new_dir_dentries`), which only an fsync of a directory asks for.
 
+use super::LogTree;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::key::{Item, ItemKind, Key};
 use crate::filesystems::btrfs::tree::search::Intent;
+use crate::filesystems::btrfs::tree::Tree;
 use crate::filesystems::DirId;
 use crate::kernel::btrfs::LogDirectory;
 use crate::waist::Machine;
@@ -36,74 +38,71 @@ impl Btrfs {
 
     /// `log_dir_items`: the entries of this kind from a key on, and the range that the log knows of.
     async fn log_entries<M: Machine>(&self, m: &M, first: Key, logged: bool) {
+        let fs_root = self.fs_root_with(first);
         let each = self.fsync.directory == LogDirectory::Each || logged;
         let mut from = first;
         loop {
-            let Some(next) = self.fs_root.tree.borrow().first_changed(from) else { break };
-            let locked = self.fs_root.locked(m);
+            let Some(next) = fs_root.root.tree.borrow().first_changed(from) else { break };
+            let locked = fs_root.root.locked(m);
             let ops = locked.ops().blocking(); // as `btrfs_search_forward` leaves it
             let (mut path, _) = ops.search_slot(next, Intent::Read).await;
-            let entries = self.entries_at(path.leaf(), path.slots[0], first);
+            let entries = entries_at(&fs_root.root.tree.borrow(), path.leaf(), path.slots[0], first);
             match entries.last() {
-                Some(_) if each => self.log_each(m, &entries).await,
-                Some(_) => self.log_insertion(m, &entries).await,
+                Some(_) if each => self.log_each(m, &fs_root.log, &entries).await,
+                Some(_) => self.log_insertion(m, &fs_root.log, &entries).await,
                 None => {}
             }
             ops.release_path(&mut path).await;
             let last = entries.last().map_or(next, |entry| entry.key);
             from = Key::new(last.objectid(), last.kind(), last.offset() + 1);
         }
-        self.log_each(m, &[Item::new(Key::new(first.objectid(), ItemKind::DirLogIndex, first.offset()), RANGE)]).await;
-    }
-
-    /// The entries of a leaf from a slot on that are of the object and kind of a key.
-    fn entries_at(&self, leaf: u32, slot: usize, first: Key) -> Vec<Item> {
-        let tree = self.fs_root.tree.borrow();
-        let behind = &tree.items(leaf)[slot..];
-        behind.iter().take_while(|item| item.key.is_like(first)).copied().collect()
+        let range = Key::new(first.objectid(), ItemKind::DirLogIndex, first.offset());
+        self.log_each(m, &fs_root.log, &[Item::new(range, RANGE)]).await;
     }
 
     /// `overwrite_item`: what the log has already it need not copy again.
-    async fn log_each<M: Machine>(&self, m: &M, entries: &[Item]) {
+    async fn log_each<M: Machine>(&self, m: &M, log: &LogTree, entries: &[Item]) {
         for entry in entries {
-            let locked = self.log.root.locked(m);
+            let locked = log.root.locked(m);
             let ops = locked.ops().blocking();
             let (mut path, found) = ops.search_slot(entry.key, Intent::Read).await;
             ops.release_path(&mut path).await;
             if !found {
-                self.log_insertion(m, std::slice::from_ref(entry)).await;
+                self.log_insertion(m, log, std::slice::from_ref(entry)).await;
             }
         }
     }
 
     /// `btrfs_del_dir_entries_in_log`: a name that is lost is taken out of a directory that the log has.
     pub(super) async fn unlink_in_logged_directory<M: Machine>(&self, m: &M, inode: Inode) {
-        if !self.new_and_logged(inode.dir).1 || !self.log.join(m).await {
+        let log = &self.fs_root(inode.ino).log;
+        if !self.new_and_logged(inode.dir).1 || !log.join(m).await {
             return;
         }
         let directory = self.directory(inode.dir);
         m.lock(directory.log_mutex, Side::Write).await;
         if self.fsync.directory < LogDirectory::Indices {
-            self.log_deletion(m, inode.entry).await;
+            self.log_deletion(m, log, inode.entry).await;
         }
-        self.log_deletion(m, items::dir_index(directory.ino, inode.index, b"").key).await;
+        self.log_deletion(m, log, items::dir_index(directory.ino, inode.index, b"").key).await;
         if self.fsync.unlink_logs_inode {
-            self.log_change(m, items::inode_key(directory.ino), Intent::Update).await;
+            self.log_change(m, log, items::inode_key(directory.ino), Intent::Update).await;
         }
         m.unlock(directory.log_mutex, Side::Write).await;
-        self.log.end(m).await;
+        log.end(m).await;
     }
 
     /// Joins the log to take the old name of a renamed file out of a directory that it has. If it does not have the name, it learns of
     /// a range without it (`insert_dir_log_key`).
     pub(super) async fn join_and_lose<M: Machine>(&self, m: &M, old: Inode) -> bool {
-        let joined = self.log.join(m).await;
+        let log = &self.fs_root(old.ino).log;
+        let joined = log.join(m).await;
         if joined {
             let directory = self.directory(old.dir);
             m.lock(directory.log_mutex, Side::Write).await;
-            if !self.log_deletion(m, items::dir_index(directory.ino, old.index, b"").key).await {
+            if !self.log_deletion(m, log, items::dir_index(directory.ino, old.index, b"").key).await {
                 let range = Key::new(directory.ino, ItemKind::DirLogIndex, old.index);
-                self.log_each(m, &[Item::new(range, RANGE)]).await;
+                self.log_each(m, log, &[Item::new(range, RANGE)]).await;
             }
             m.unlock(directory.log_mutex, Side::Write).await;
         }
@@ -111,8 +110,8 @@ impl Btrfs {
     }
 
     /// Whether it was there.
-    async fn log_deletion<M: Machine>(&self, m: &M, key: Key) -> bool {
-        let locked = self.log.root.locked(m);
+    async fn log_deletion<M: Machine>(&self, m: &M, log: &LogTree, key: Key) -> bool {
+        let locked = log.root.locked(m);
         let ops = locked.ops().blocking();
         let (mut path, found) = ops.search_slot(key, Intent::Delete).await;
         if found {
@@ -121,4 +120,10 @@ impl Btrfs {
         ops.release_path(&mut path).await;
         found
     }
+}
+
+/// The entries of a leaf from a slot on that are of the object and kind of a key.
+fn entries_at(tree: &Tree, leaf: u32, slot: usize, first: Key) -> Vec<Item> {
+    let behind = &tree.items(leaf)[slot..];
+    behind.iter().take_while(|item| item.key.is_like(first)).copied().collect()
 }

@@ -77,9 +77,10 @@ impl Btrfs {
         }
         let writeback = self.write_back(m, file.inode, inode).await;
         m.lock(inode.i_rwsem, Side::Write).await;
-        self.log.announce(m);
+        let log = &self.fs_root(inode.ino).log;
+        log.announce(m);
         self.wait_for_data(m, file.inode, &writeback).await;
-        self.log.announce(m);
+        log.announce(m);
         if !self.data(file.inode).needs_log(self.transid(), self.transaction.committed()) {
             return m.unlock(inode.i_rwsem, Side::Write).await;
         }
@@ -87,7 +88,7 @@ impl Btrfs {
         let mine = self.fill_log(m, file.inode, inode, &writeback.extents).await;
         m.unlock(inode.i_rwsem, Side::Write).await;
         let synced = match mine {
-            Some(mine) => self.log.sync(m, mine, || self.needs_full_commit()).await,
+            Some(mine) => log.sync(m, mine, || self.needs_full_commit()).await,
             None => false,
         };
         if synced {
@@ -108,14 +109,15 @@ impl Btrfs {
             return None;
         }
         let is_new = self.data(slot).is_new();
-        let mine = self.log.start(m, || self.needs_full_commit()).await?;
+        let log = &self.fs_root(inode.ino).log;
+        let mine = log.start(m, || self.needs_full_commit()).await?;
         self.log_inode(m, slot, inode, written).await;
         if self.data(slot).lost_or_got_link() == self.transid() {
             self.log_parents(m, slot).await;
         } else if is_new {
             self.log_new_ancestor(m, inode.dir).await;
         }
-        self.log.end(m).await;
+        log.end(m).await;
         Some(mine)
     }
 

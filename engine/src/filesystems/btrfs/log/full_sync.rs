@@ -32,11 +32,12 @@ impl Btrfs {
 
     /// Deletes all items of an inode from the log, a leaf's at a time and from the last on.
     async fn truncate_in_log<M: Machine>(&self, m: &M, ino: u64) {
-        let locked = self.log.root.locked(m);
+        let log = &self.fs_root(ino).log;
+        let locked = log.root.locked(m);
         let ops = locked.ops().blocking();
         loop {
             let (mut path, _) = ops.search_slot(Key::behind(ino), Intent::Delete).await;
-            m.run(Account::System, self.log.root.after_search(0)).await;
+            m.run(Account::System, log.root.after_search(0)).await;
             let run = ops.run_before(&mut path, ino);
             let goes_on = run > 0 && path.slots[0] == 0;
             if run > 0 {
@@ -58,7 +59,8 @@ impl Btrfs {
             .map(|item| (item, None))
             .chain(extents.iter().map(|&(item, extent)| (item, Some(extent))))
             .collect();
-        let (locked, transid) = (self.fs_root.locked(m), self.transid());
+        let fs_root = self.fs_root(ino);
+        let (locked, transid) = (fs_root.root.locked(m), self.transid());
         for part in all.chunks(MOST_ITEMS) {
             let ops = locked.ops();
             let (mut path, _) = ops.search_slot(part[0].0.key, Intent::Read).await;
@@ -71,7 +73,7 @@ impl Btrfs {
             let fresh: Vec<_> = fresh.filter(|e| e.bytes > 0 && e.generation >= transid && !self.nodatacow).collect();
             self.copy_leaf(m, &items, &fresh).await;
             for extent in &fresh {
-                self.log_csums(m, extent.place, extent.bytes).await;
+                self.log_csums(m, &fs_root.log, extent.place, extent.bytes).await;
             }
             ops.release_path(&mut path).await;
         }
@@ -79,10 +81,11 @@ impl Btrfs {
 
     /// Items of one leaf go into the log.
     async fn copy_leaf<M: Machine>(&self, m: &M, items: &[Item], fresh: &[Placed]) {
-        let locked = self.log.root.locked(m);
+        let log = &self.fs_root_with(items[0].key).log;
+        let locked = log.root.locked(m);
         let ops = locked.ops().blocking();
         let (mut path, _) = ops.insert_items(items).await;
-        m.run(Account::System, self.log.root.after_insertion(self.fsync.costs.item)).await;
+        m.run(Account::System, log.root.after_insertion(self.fsync.costs.item)).await;
         for extent in fresh {
             self.read_csums(m, extent.place).await;
         }

@@ -1,5 +1,6 @@
 //! The items of an inode go into the log (`btrfs_log_inode`).
 
+use super::LogTree;
 use crate::filesystems::btrfs::data::Extent;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::btrfs::transaction::delayed::Batch;
@@ -18,6 +19,7 @@ impl Btrfs {
     /// `btrfs_log_inode`.
     pub(super) async fn log_inode<M: Machine>(&self, m: &M, slot: u32, inode: Inode, written: &[Extent]) {
         let looks = self.fsync.inode > LogInode::LeafHeld;
+        let log = &self.fs_root(inode.ino).log;
         if !looks {
             self.commit_delayed_inode(m, inode.ino).await;
         }
@@ -30,9 +32,9 @@ impl Btrfs {
             self.drop_items(m, inode.ino).await;
             self.copy_items(m, inode.ino, &[]).await;
         } else if looks {
-            self.log_change(m, items::inode_key(inode.ino), Intent::Update).await;
+            self.log_change(m, log, items::inode_key(inode.ino), Intent::Update).await;
         } else {
-            self.log_insertion(m, &[items::inode(inode.ino)]).await;
+            self.log_insertion(m, log, &[items::inode(inode.ino)]).await;
         }
         self.log_xattrs(m, slot, inode.ino).await;
         for extent in written {
@@ -40,9 +42,9 @@ impl Btrfs {
                 if self.fsync.wait == FsyncWait::Ordered {
                     self.read_csums(m, extent.place).await; // others have them from the ordered extent
                 }
-                self.log_csums(m, extent.place, extent.bytes).await;
+                self.log_csums(m, log, extent.place, extent.bytes).await;
             }
-            self.log_extent(m, extent.item).await;
+            self.log_extent(m, log, extent.item).await;
         }
         self.data(slot).log(self.transid());
     }
@@ -50,7 +52,7 @@ impl Btrfs {
     /// `btrfs_commit_inode_delayed_inode`: the inode's update is not left to the workers.
     async fn commit_delayed_inode<M: Machine>(&self, m: &M, ino: u64) {
         let waits = self.delayed.borrow_mut().take_file(ino);
-        self.fs_root.locked(m).ops().commit_batch(Batch::Inode(items::inode_key(ino))).await;
+        self.fs_root(ino).root.locked(m).ops().commit_batch(Batch::Inode(items::inode_key(ino))).await;
         if waits {
             self.finish_delayed(m, 1).await;
         }
@@ -58,7 +60,8 @@ impl Btrfs {
 
     /// `drop_objectid_items`: what the log has of an inode.
     pub(super) async fn drop_items<M: Machine>(&self, m: &M, ino: u64) {
-        let locked = self.log.root.locked(m);
+        let log = &self.fs_root(ino).log;
+        let locked = log.root.locked(m);
         let ops = locked.ops().blocking();
         let (mut path, found) = ops.search_slot(items::inode_key(ino), Intent::Delete).await;
         if found {
@@ -70,24 +73,24 @@ impl Btrfs {
     }
 
     /// `log_csums`: as whole checksum items, that is without joining them to those of the extent before.
-    pub(super) async fn log_csums<M: Machine>(&self, m: &M, first: u64, bytes: u64) {
+    pub(super) async fn log_csums<M: Machine>(&self, m: &M, log: &LogTree, first: u64, bytes: u64) {
         let blocks = bytes.div_ceil(u64::from(BLOCK));
         for done in (0..blocks).step_by(MOST_CSUMS as usize) {
             let csums = items::csums(first + done * u64::from(BLOCK), (blocks - done).min(MOST_CSUMS));
             if self.fsync.csums == LogCsums::Replace {
-                self.take_csum_range(m).await;
-                self.log_change(m, csums.key, Intent::Delete).await;
+                self.take_csum_range(m, log).await;
+                self.log_change(m, log, csums.key, Intent::Delete).await;
             }
             // Are they there, or is there an item to extend?
-            if !self.log_change(m, csums.key, Intent::Update).await {
-                let locked = self.log.root.locked(m);
+            if !self.log_change(m, log, csums.key, Intent::Update).await {
+                let locked = log.root.locked(m);
                 let ops = locked.ops();
                 let (mut path, _) = ops.insert_items(&[csums]).await;
-                m.run(Account::System, self.log.root.after_insertion(self.fsync.costs.item)).await;
+                m.run(Account::System, log.root.after_insertion(self.fsync.costs.item)).await;
                 ops.release_path(&mut path).await;
             }
             if self.fsync.csums == LogCsums::Replace {
-                self.take_csum_range(m).await;
+                self.take_csum_range(m, log).await;
             }
         }
     }
@@ -99,19 +102,19 @@ impl Btrfs {
     }
 
     /// `lock_extent_bits` and `unlock_extent_cached` of a range that nobody else wants: its tree's spinlock.
-    async fn take_csum_range<M: Machine>(&self, m: &M) {
-        m.lock(self.log.csum_range, Side::Write).await;
+    async fn take_csum_range<M: Machine>(&self, m: &M, log: &LogTree) {
+        m.lock(log.csum_range, Side::Write).await;
         m.run(Account::System, self.fsync.costs.range).await;
-        m.unlock(self.log.csum_range, Side::Write).await;
+        m.unlock(log.csum_range, Side::Write).await;
     }
 
     /// A search of the log for a change at a key, or to delete what is there; whether anything is.
-    pub(super) async fn log_change<M: Machine>(&self, m: &M, key: Key, intent: Intent) -> bool {
-        let locked = self.log.root.locked(m);
+    pub(super) async fn log_change<M: Machine>(&self, m: &M, log: &LogTree, key: Key, intent: Intent) -> bool {
+        let locked = log.root.locked(m);
         let ops = locked.ops().blocking();
         let (mut path, found) = ops.search_slot(key, intent).await;
         let time: Time = if intent == Intent::Update { self.fsync.costs.item } else { 0 };
-        m.run(Account::System, self.log.root.after_search(time)).await;
+        m.run(Account::System, log.root.after_search(time)).await;
         if found && intent == Intent::Delete {
             ops.del_items(&mut path, 1).await;
         }
@@ -119,19 +122,19 @@ impl Btrfs {
         found
     }
 
-    pub(super) async fn log_insertion<M: Machine>(&self, m: &M, items: &[Item]) {
-        let locked = self.log.root.locked(m);
+    pub(super) async fn log_insertion<M: Machine>(&self, m: &M, log: &LogTree, items: &[Item]) {
+        let locked = log.root.locked(m);
         let ops = locked.ops().blocking();
         let (mut path, _) = ops.insert_items(items).await;
-        m.run(Account::System, self.log.root.after_insertion(self.fsync.costs.item)).await;
+        m.run(Account::System, log.root.after_insertion(self.fsync.costs.item)).await;
         ops.release_path(&mut path).await;
     }
 
-    async fn log_extent<M: Machine>(&self, m: &M, extent: Item) {
-        let locked = self.log.root.locked(m);
+    async fn log_extent<M: Machine>(&self, m: &M, log: &LogTree, extent: Item) {
+        let locked = log.root.locked(m);
         let ops = locked.ops().blocking();
         let mut path = ops.replace_extent(extent).await;
-        m.run(Account::System, self.log.root.after_search(self.fsync.costs.item)).await;
+        m.run(Account::System, log.root.after_search(self.fsync.costs.item)).await;
         ops.release_path(&mut path).await;
     }
 }

@@ -2,8 +2,8 @@
 //! `btrfs_end_log_trans` and `btrfs_sync_log` of `fs/btrfs/tree-log.c`, Linux 5.9 to 6.18).
 //!
 //! Log transactions follow each other: one is filled while the one before it is on its way to the disk. Who wants to sync waits for
-//! his predecessor, then until nobody is writing into the log, and so takes all with him who came meanwhile. Logs of several
-//! subvolumes are left out.
+//! his predecessor, then until nobody is writing into the log, and so takes all with him who came meanwhile. The same is done once more
+//! with the tree of log roots, into which the logs of all subvolumes are entered (`roots.rs`).
 
 mod conflicts;
 mod directory;
@@ -13,25 +13,17 @@ mod log_inode;
 mod lost_names;
 mod names;
 mod parents;
+pub mod roots;
 mod writeback;
 mod xattrs;
 
-use super::block_io::{Copies, TreeBlocks};
-use super::root::{Root, Space};
-use super::tree::items;
-use super::tree::search::Rules;
+use super::root::Root;
 use super::tree::Tree;
-use crate::cost_table;
-use crate::devices::BlockDevice;
-use crate::filesystems::costs::Costs;
-use crate::filesystems::BLOCK;
-use crate::kernel::btrfs::TreeLogMutex;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, LockId, Side, TaskId};
+use crate::waist::{Access, LineId, LockId, Side, TaskId};
+use roots::LogRoots;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-
-cost_table!(LogCosts { item: ["wfsync.log_item"], write_block: ["wfsync.write_block"] });
 
 /// Tasks that sleep until something has come about, and let go of a mutex meanwhile. All are woken together.
 #[derive(Default)]
@@ -62,16 +54,10 @@ pub struct LogTree {
     pub root: Root,
     /// The spinlock of `log_csum_range`.
     pub csum_range: LockId,
-    /// What commits of transactions hold until their superblocks are written (`tree_log_mutex`).
-    pub tree_log_mutex: LockId,
-    /// What it is stored on.
-    pub storage: Rc<BlockDevice>,
-    roots: Root,
+    roots: Rc<LogRoots>,
+    /// The number of its subvolume.
+    number: u64,
     mutex: LockId,
-    roots_mutex: LockId,
-    mutex_design: TreeLogMutex,
-    costs: LogCosts,
-    blocks: TreeBlocks,
     /// There is a log tree since the last commit of a transaction.
     exists: Cell<bool>,
     /// `log_writers` and `log_batch`.
@@ -96,26 +82,14 @@ pub struct LogTree {
 }
 
 impl LogTree {
-    /// No log yet.
-    pub fn new<M: Machine>(
-        m: &M,
-        rules: Rules,
-        space: Space,
-        (device, blocks): (Rc<BlockDevice>, TreeBlocks),
-        costs: &Costs<'_>,
-    ) -> Result<Self, String> {
-        let mutex = |name: &str| m.new_lock(m.class(name, "btrfs.log_mutex"));
-        Ok(Self {
-            root: Root::new(m, "log", Tree::new(), space.clone(), rules, costs)?,
-            roots: Root::new(m, "log root", Tree::new(), space, rules, costs)?,
+    /// No log yet of a subvolume, in a tree without items.
+    pub fn new<M: Machine>(m: &M, number: u64, root: Root, roots: Rc<LogRoots>) -> Self {
+        Self {
+            root,
+            roots,
+            number,
             csum_range: m.new_lock(m.class("btrfs.log_csum_range", "btrfs.log_csum_range")),
-            tree_log_mutex: mutex("btrfs.tree_log_mutex"),
-            mutex: mutex("btrfs.log_mutex"),
-            roots_mutex: mutex("btrfs.log_root_tree"),
-            mutex_design: costs.rules().tree_log_mutex,
-            storage: device,
-            costs: LogCosts::new(costs)?,
-            blocks,
+            mutex: m.new_lock(m.class("btrfs.log_mutex", "btrfs.log_mutex")),
             exists: Cell::new(false),
             counters: m.new_line(1),
             writers: Cell::new(0),
@@ -129,18 +103,17 @@ impl LogTree {
             failed: Default::default(),
             waiting_for_writers: Sleepers::default(),
             lost: RefCell::default(),
-        })
+        }
     }
 
-    /// The trees of the log.
-    pub fn trees(&self) -> [&RefCell<Tree>; 2] {
-        [&self.root.tree, &self.roots.tree]
+    /// The log of another subvolume.
+    pub fn another<M: Machine>(&self, m: &M, number: u64) -> Self {
+        Self::new(m, number, self.root.another(Tree::new()), self.roots.clone())
     }
 
     /// `btrfs_free_log`: a commit, while no handle is open, makes the log superfluous.
     pub fn forget(&self) {
         self.root.clear();
-        self.roots.clear();
         self.lost.take();
         self.exists.set(false);
     }
@@ -154,10 +127,7 @@ impl LogTree {
             return None;
         }
         if !self.exists.get() {
-            if self.mutex_design == TreeLogMutex::LogStart {
-                m.lock(self.tree_log_mutex, Side::Write).await;
-                m.unlock(self.tree_log_mutex, Side::Write).await;
-            }
+            self.roots.begin(m).await;
             self.exists.set(true);
             self.starter.set(None);
         }
@@ -235,12 +205,11 @@ impl LogTree {
             self.end_commit(m, mine).await;
             return false;
         }
-        let log = self.submit(m, &self.root).await;
+        let log = self.roots.submit(m, &self.root).await;
         self.filling.set(mine + 1);
         self.starter.set(None);
         m.unlock(self.mutex, Side::Write).await;
-        self.write_roots(m, log).await;
-        self.write_super(m).await;
+        self.roots.sync(m, self.number, log).await;
         m.lock(self.mutex, Side::Write).await;
         self.end_commit(m, mine).await;
         true
@@ -268,7 +237,7 @@ impl LogTree {
     async fn wait_for_writers<M: Machine>(&self, m: &M) {
         loop {
             let batch = self.batch.get();
-            if self.storage.rotational && self.several.get() {
+            if self.roots.storage.rotational && self.several.get() {
                 m.unlock(self.mutex, Side::Write).await;
                 let until = m.wake_at_tick(m.task(), 1);
                 m.wchan("btrfs_sync_log");
@@ -283,45 +252,6 @@ impl LogTree {
             if batch == self.batch.get() {
                 return;
             }
-        }
-    }
-
-    /// `btrfs_write_marked_extents`: submits the blocks changed since the last time; they are copied before they change again.
-    /// Returns what their end completes.
-    async fn submit<M: Machine>(&self, m: &M, root: &Root) -> Copies {
-        let dirty = root.tree.borrow_mut().end_transaction();
-        m.run(Account::System, self.costs.write_block * dirty.blocks + self.blocks.check(dirty)).await;
-        self.blocks.submit(m, &self.storage, dirty).await
-    }
-
-    /// Writes the log's place into the tree of log roots, and waits for both trees' blocks.
-    async fn write_roots<M: Machine>(&self, m: &M, log: Copies) {
-        m.lock(self.roots_mutex, Side::Write).await;
-        {
-            let locked = self.roots.locked(m);
-            let ops = locked.ops().blocking();
-            let (mut path, _) = ops.insert_items(&[items::log_root()]).await;
-            m.run(Account::System, self.roots.after_insertion(self.costs.item)).await;
-            ops.release_path(&mut path).await;
-        }
-        let roots = self.submit(m, &self.roots).await;
-        for written in log.into_iter().chain(roots) {
-            m.wchan("btrfs_wait_tree_log_extents");
-            m.wait_for(written).await;
-            m.drop_completion(written);
-        }
-        m.unlock(self.roots_mutex, Side::Write).await;
-    }
-
-    /// `write_all_supers`: `barrier_all_devices`, then the first superblock.
-    async fn write_super<M: Machine>(&self, m: &M) {
-        let waits = self.mutex_design == TreeLogMutex::LogSuper;
-        if waits {
-            m.lock(self.tree_log_mutex, Side::Write).await;
-        }
-        self.storage.flush_then_write(m, BLOCK).await;
-        if waits {
-            m.unlock(self.tree_log_mutex, Side::Write).await;
         }
     }
 }

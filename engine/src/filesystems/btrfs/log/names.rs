@@ -1,5 +1,6 @@
 //! Names and the log: what it must know of names that are lost, and of new directories.
 
+use crate::filesystems::btrfs::fs_root::is_root_directory;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::btrfs::transaction::Handle;
 use crate::filesystems::btrfs::tree::items;
@@ -36,7 +37,8 @@ impl Btrfs {
     /// `check_parent_dirs_for_sync`: whether the directory of a file or one above it has lost a name that the log does not know since
     /// that transaction, which is asked under their mutexes.
     async fn parent_lost_name<M: Machine>(&self, m: &M, dir: DirId, before: u64) -> bool {
-        for dir in [dir, 0] {
+        let above = if is_root_directory(self.directory(dir).ino) { dir } else { 0 };
+        for dir in [dir].into_iter().chain((above != dir).then_some(above)) {
             let mutex = self.directory(dir).log_mutex;
             m.lock(mutex, Side::Write).await;
             let lost = self.last_unlink(dir) > before;
@@ -77,7 +79,7 @@ impl Btrfs {
         };
         let name = self.log_names(m, slot).await;
         if joined {
-            self.log.end(m).await;
+            self.fs_root(self.file(slot).ino).log.end(m).await;
         }
         name
     }
@@ -85,20 +87,22 @@ impl Btrfs {
     /// The inode with its names, and nothing else of it (`LOG_INODE_EXISTS`).
     async fn log_names<M: Machine>(&self, m: &M, slot: u32) -> NewName {
         let inode = self.file(slot);
-        let Some(mine) = self.log.start(m, || self.needs_full_commit()).await else { return NewName::NeedsCommit };
+        let log = &self.fs_root(inode.ino).log;
+        let Some(mine) = log.start(m, || self.needs_full_commit()).await else { return NewName::NeedsCommit };
         self.drop_items(m, inode.ino).await;
         self.copy_items(m, inode.ino, &[]).await;
         self.log_conflict(m, slot, inode).await;
         self.data(slot).log_existence(self.transid());
-        self.log.end(m).await;
+        log.end(m).await;
         NewName::Logged(mine)
     }
 
     /// Ends the handle of a rename: kernels from 4.19 to 5.9 sync the log that has the new name, or commit (`btrfs_rename`).
-    pub(crate) async fn end_rename<M: Machine>(&self, m: &M, handle: Handle, name: NewName) {
+    pub(crate) async fn end_rename<M: Machine>(&self, m: &M, handle: Handle, slot: u32, name: NewName) {
         let done = match name {
             NewName::Logged(mine) if self.fsync.rename_syncs => {
-                self.log.sync(m, mine, || self.needs_full_commit()).await
+                let log = &self.fs_root(self.file(slot).ino).log;
+                log.sync(m, mine, || self.needs_full_commit()).await
             }
             NewName::NeedsCommit => !self.fsync.rename_syncs,
             NewName::Logged(_) | NewName::NotLogged => true,
@@ -114,10 +118,11 @@ impl Btrfs {
     /// file, and if it has the directory.
     pub(crate) async fn unlink_in_log<M: Machine>(&self, m: &M, slot: u32, inode: Inode) {
         self.unlink_in_logged_directory(m, inode).await;
-        if self.data(slot).is_logged(self.transid()) && self.log.join(m).await {
-            self.log_change(m, items::inode_ref(inode.ino, self.directory(inode.dir).ino, b"").key, Intent::Delete)
-                .await;
-            self.log.end(m).await;
+        let log = &self.fs_root(inode.ino).log;
+        if self.data(slot).is_logged(self.transid()) && log.join(m).await {
+            let name = items::inode_ref(inode.ino, self.directory(inode.dir).ino, b"").key;
+            self.log_change(m, log, name, Intent::Delete).await;
+            log.end(m).await;
         }
     }
 

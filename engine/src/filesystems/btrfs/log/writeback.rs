@@ -22,7 +22,7 @@ pub(super) struct Writeback {
 impl Btrfs {
     /// `btrfs_writepages`: what was written in memory is submitted, as extents, or goes into the tree at once.
     pub(super) async fn write_back<M: Machine>(&self, m: &M, slot: u32, inode: Inode) -> Writeback {
-        let (c, wb) = (&self.fsync.costs, &self.log.storage.writeback);
+        let (c, wb) = (&self.fsync.costs, &self.storage.writeback);
         let mut extents = self.data(slot).write_back(inode.ino);
         let mut written = Vec::new();
         wb.note(slot, 0);
@@ -88,10 +88,11 @@ impl Btrfs {
     /// `cow_file_range_inline`.
     pub(crate) async fn write_inline<M: Machine>(&self, m: &M, slot: u32, item: Item) {
         let handle = self.transaction.join(m).await;
-        let locked = self.fs_root.locked(m);
+        let fs_root = self.fs_root_with(item.key);
+        let locked = fs_root.root.locked(m);
         let ops = locked.ops();
         let mut path = ops.replace_extent(item).await;
-        m.run(Account::System, self.fs_root.after_search(self.fsync.costs.item)).await;
+        m.run(Account::System, fs_root.root.after_search(self.fsync.costs.item)).await;
         ops.release_path(&mut path).await;
         self.data(slot).change(self.transid());
         self.transaction.end(m, handle).await;
@@ -104,8 +105,8 @@ impl Btrfs {
             m.wait_for(written).await;
             m.drop_completion(written);
         }
-        self.log.storage.writeback.end(writeback.pages);
-        self.log.storage.writeback.wait_for_pages(m, slot).await;
+        self.storage.writeback.end(writeback.pages);
+        self.storage.writeback.wait_for_pages(m, slot).await;
         if self.data(slot).needs_full_sync() || self.fsync.wait == FsyncWait::Ordered {
             self.ordered.wait_for_file(m, slot).await;
         }
@@ -119,7 +120,8 @@ impl Btrfs {
 
     /// `run_delalloc_nocow`: looks the extent up, and whether somebody shares it.
     pub(crate) async fn check_nocow<M: Machine>(&self, m: &M, ino: u64, extent: Placed) {
-        let locked = self.fs_root.locked(m);
+        let fs_root = self.fs_root(ino);
+        let locked = fs_root.root.locked(m);
         let ops = locked.ops();
         let (mut path, _) = ops.search_slot(Key::new(ino, ItemKind::ExtentData, extent.offset), Intent::Read).await;
         if self.nocow_check == NocowCheck::PathReleased {

@@ -46,7 +46,7 @@ impl Btrfs {
         let slot = file.inode;
         let inode = self.file(slot);
         self.data(slot).truncate();
-        self.log.storage.writeback.truncated(m, slot, 0).await;
+        self.storage.writeback.truncated(m, slot, 0).await;
         self.sb.calls.truncate_pages(m, file, self.costs.unlink.drop_pages).await;
         self.ordered.wait_for_file(m, slot).await;
         let handle = self.start_transaction(m).await;

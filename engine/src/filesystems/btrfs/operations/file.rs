@@ -57,19 +57,21 @@ impl<M: Machine> FileOperations<M> for Btrfs {
     async fn write_begin(&self, m: &M, file: &File, _: u32, _: bool) -> u64 {
         self.reclaim_if_needed(m);
         self.wait_for_room(m).await;
-        self.delalloc.reserve(m, &self.transaction.reservations).await;
+        let delalloc = &self.fs_root(self.file(file.inode).ino).delalloc;
+        delalloc.reserve(m, &self.transaction.reservations).await;
         self.data(file.inode).size()
     }
 
     async fn write_end(&self, m: &M, file: &File, offset: u64, bytes: u32) {
         self.get_pages(m, file.inode, (offset, bytes)).await;
         let was = self.data(file.inode).was_dirty(offset, u64::from(bytes));
-        if self.delalloc.finds_new_bytes && self.data(file.inode).lacks_map(offset, was) {
+        let fs_root = self.fs_root(self.file(file.inode).ino);
+        if fs_root.delalloc.finds_new_bytes && self.data(file.inode).lacks_map(offset, was) {
             // btrfs_find_new_delalloc_bytes
             let page = offset - offset % u64::from(BLOCK);
             self.read_item(m, items::extent(self.file(file.inode).ino, page).key, 0).await;
         }
-        self.delalloc.dirty(m, &self.transaction.reservations, was).await;
+        fs_root.delalloc.dirty(m, &self.transaction.reservations, was).await;
         self.data(file.inode).write(offset, u64::from(bytes), self.transid());
         self.dirtied(m, file.inode).await;
     }

@@ -36,28 +36,31 @@ impl Btrfs {
 
     /// A search that changes nothing; `time` goes by with the leaf locked.
     pub(in crate::filesystems::btrfs) async fn read_item<M: Machine>(&self, m: &M, key: Key, time: Time) {
-        let locked = self.fs_root.locked(m);
+        let fs_root = self.fs_root_with(key);
+        let locked = fs_root.root.locked(m);
         let ops = locked.ops();
         let (mut path, _) = ops.search_slot(key, Intent::Read).await;
-        m.run(Account::System, self.fs_root.after_search(time)).await;
+        m.run(Account::System, fs_root.root.after_search(time)).await;
         ops.release_path(&mut path).await;
     }
 
     /// `btrfs_insert_empty_items`.
     pub(in crate::filesystems::btrfs) async fn insert<M: Machine>(&self, m: &M, new: &[Item], time: Time) {
-        let locked = self.fs_root.locked(m);
+        let fs_root = self.fs_root_with(new[0].key);
+        let locked = fs_root.root.locked(m);
         let ops = leaving(locked.ops(), new[0].key);
         let (mut path, _) = ops.insert_items(new).await;
-        m.run(Account::System, self.fs_root.after_insertion(time)).await;
+        m.run(Account::System, fs_root.root.after_insertion(time)).await;
         ops.release_path(&mut path).await;
     }
 
     /// A search for deletion, and `btrfs_del_items`.
     async fn delete<M: Machine>(&self, m: &M, key: Key, time: Time) {
-        let locked = self.fs_root.locked(m);
+        let fs_root = self.fs_root_with(key);
+        let locked = fs_root.root.locked(m);
         let ops = leaving(locked.ops(), key);
         let (mut path, found) = ops.search_slot(key, Intent::Delete).await;
-        m.run(Account::System, self.fs_root.after_search(time)).await;
+        m.run(Account::System, fs_root.root.after_search(time)).await;
         if found {
             ops.del_items(&mut path, 1).await;
         }
@@ -66,15 +69,16 @@ impl Btrfs {
 
     /// Inserts an item, or adds it to the one that has its key.
     pub(super) async fn extend<M: Machine>(&self, m: &M, item: Item, time: Time) {
-        let locked = self.fs_root.locked(m);
+        let fs_root = self.fs_root_with(item.key);
+        let locked = fs_root.root.locked(m);
         let ops = locked.ops();
         let mut path = ops.insert_or_extend(item).await;
-        m.run(Account::System, self.fs_root.after_insertion(time)).await;
+        m.run(Account::System, fs_root.root.after_insertion(time)).await;
         ops.release_path(&mut path).await;
     }
 
     /// `btrfs_insert_dir_item`: the entry by hash now, the entry by index later.
-    pub(super) async fn insert_dir_item<M: Machine>(
+    pub(in crate::filesystems::btrfs) async fn insert_dir_item<M: Machine>(
         &self,
         m: &M,
         dir: DirId,
@@ -109,11 +113,12 @@ impl Btrfs {
         self.read_item(m, items::inode_key(d.ino), c.read_leaf_again).await;
         m.run(Account::System, c.start).await;
         let handle = self.start_transaction(m).await;
-        let ino = self.next_ino(m).await;
+        let fs_root = self.fs_root(d.ino);
+        let ino = fs_root.take_ino(m).await;
         self.insert(m, &[items::inode(ino), items::inode_ref(ino, d.ino, name)], c.insert_inode).await;
         self.sb.line.owner(m).await; // fill_inode_item
-        let rest = self.sb.inodes.enter(m, ino, Some(ino), c.inode_new).await;
-        let rest = self.open_inodes.enter(m, rest).await;
+        let rest = self.sb.inodes.enter(m, self.listed(ino), Some(ino), c.inode_new).await;
+        let rest = fs_root.open_inodes.enter(m, rest).await;
         m.run(Account::System, rest).await;
         if self.delays_new_inodes {
             m.touch(self.delayed_line, Access::Write);
@@ -224,10 +229,11 @@ impl Btrfs {
 
     /// Deletes an item, or its part of the one that has its key.
     pub(super) async fn delete_entry<M: Machine>(&self, m: &M, entry: Item, time: Time) {
-        let locked = self.fs_root.locked(m);
+        let fs_root = self.fs_root_with(entry.key);
+        let locked = fs_root.root.locked(m);
         let ops = locked.ops();
         let (mut path, found) = ops.search_slot(entry.key, Intent::Delete).await;
-        m.run(Account::System, self.fs_root.after_search(time)).await;
+        m.run(Account::System, fs_root.root.after_search(time)).await;
         if found {
             ops.delete_one_dir_name(&mut path, entry).await;
         }
@@ -236,11 +242,12 @@ impl Btrfs {
 
     /// The extents' part of `btrfs_truncate_inode_items`: with each search all that follow each other in the leaf.
     pub(super) async fn delete_extents<M: Machine>(&self, m: &M, ino: u64, mut extents: &[(Placed, Option<Placed>)]) {
+        let fs_root = self.fs_root(ino);
         while let Some((first, _)) = extents.first() {
-            let locked = self.fs_root.locked(m);
+            let locked = fs_root.root.locked(m);
             let ops = locked.ops();
             let (mut path, found) = ops.search_slot(items::extent(ino, first.offset).key, Intent::Delete).await;
-            m.run(Account::System, self.fs_root.after_search(self.costs.unlink.delete_inode)).await;
+            m.run(Account::System, fs_root.root.after_search(self.costs.unlink.delete_inode)).await;
             let keys = extents.iter().map(|(extent, _)| items::extent(ino, extent.offset).key);
             let run = if found { ops.run_of_keys(&path, keys) } else { 0 };
             if run > 0 {
@@ -275,7 +282,7 @@ impl Btrfs {
     ) {
         let c = &self.costs.unlink;
         let time = if pages { self.sb.calls.without_lru(c.evict_pages) } else { c.evict };
-        let rest = self.sb.inodes.leave(m, inode.ino, Some(inode.ino), time).await;
+        let rest = self.sb.inodes.leave(m, self.listed(inode.ino), Some(inode.ino), time).await;
         m.run(Account::System, rest).await;
         self.transaction.reservations.reserve(m).await; // `evict_refill_and_join`
         let handle = self.transaction.join(m).await;
@@ -285,10 +292,11 @@ impl Btrfs {
         m.run(Account::System, c.truncate).await;
         self.delete_extents(m, inode.ino, extents).await;
         self.delete(m, items::inode_key(inode.ino), c.delete_inode).await;
-        m.run(Account::System, self.open_inodes.without(c.after_truncate)).await;
+        let open_inodes = &self.fs_root(inode.ino).open_inodes;
+        m.run(Account::System, open_inodes.without(c.after_truncate)).await;
         self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;
         self.transaction.end(m, handle).await;
-        self.open_inodes.leave(m).await; // btrfs_destroy_inode
+        open_inodes.leave(m).await; // btrfs_destroy_inode
         m.call_rcu(INODE_CALLBACKS, c.callback); // its memory
     }
 }

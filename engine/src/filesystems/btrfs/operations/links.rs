@@ -25,7 +25,7 @@ impl Btrfs {
         self.names.add(slot, Name { dir, index, entry: items::dir_item(d.ino, name).key });
         self.data(slot).link(self.transid());
         let name = self.log_new_name(m, slot, None).await;
-        self.end_rename(m, handle, name).await;
+        self.end_rename(m, handle, slot, name).await;
         self.balance_delayed_items(m).await;
     }
 

@@ -5,7 +5,7 @@ use super::super::names::Name;
 use super::super::tree::items;
 use crate::filesystems::names::namei::InodeOperations;
 use crate::filesystems::vfs::SuperBlock;
-use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
+use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming, ROOT};
 use crate::kernel::btrfs::RenamePin;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LockId, Time};
@@ -42,6 +42,9 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
     }
 
     async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
+        if self.subvolumes && parent == ROOT {
+            return Ok(self.create_subvolume(m, parent, name).await);
+        }
         let (ino, index) = self.new_inode(m, parent, name, None).await;
         Ok(self.add_directory(m, ino, index))
     }
@@ -98,12 +101,13 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         .await;
         let handle = self.start_transaction(m).await;
         let pin = self.fsync.rename_pin;
+        let log = &self.fs_root(inode.ino).log;
         if pin == RenamePin::First {
-            self.log.pin(m);
+            log.pin(m);
         }
         self.extend(m, items::inode_ref(inode.ino, new.ino, names.to), self.costs.rename_ref).await;
         if pin == RenamePin::Inserted {
-            self.log.pin(m);
+            log.pin(m);
         }
         if names.into != dir {
             self.record_rename(m, file.inode, dir).await;
@@ -117,10 +121,10 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         self.set_name(file.inode, inode.name(), Name { dir: names.into, index, entry });
         let name = self.log_new_name(m, file.inode, Some(inode)).await;
         if pin != RenamePin::Joined {
-            self.log.end(m).await;
+            log.end(m).await;
         }
         m.run(Account::System, end.saturating_sub(self.transaction.reservations.release_time)).await;
-        self.end_rename(m, handle, name).await;
+        self.end_rename(m, handle, file.inode, name).await;
         if self.fsync.rename_balances {
             self.balance_delayed_items(m).await;
         }
@@ -131,7 +135,7 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         let inode = self.file(file.inode);
         m.at("evict");
         self.sb.calls.files.evicted(m, file.inode);
-        self.log.storage.writeback.forget(m, file.inode).await;
+        self.storage.writeback.forget(m, file.inode).await;
         self.ordered.wait_for_file(m, file.inode).await; // they hold the inode
         let pages = file.written && self.data(file.inode).has_pages();
         let extents = self.data(file.inode).drop_extents();

@@ -21,7 +21,7 @@ impl Btrfs {
         let (d, each) = (self.directory(dir), self.costs.readdir.collect);
         m.touch(d.line, Access::Read);
         let first_entry = items::dir_index(d.ino, items::DIR_START_INDEX, b"").key;
-        let searches = 2 * self.fs_root.unlocked_search(); // which the time has
+        let searches = 2 * self.fs_root(d.ino).root.unlocked_search(); // which the time has
         m.run(Account::System, time.saturating_sub(each * Time::from(names) + searches)).await;
         for first in (0..names.max(1)).step_by(COLLECTED as usize) {
             self.read_item(m, first_entry, each * Time::from((names - first).min(COLLECTED))).await;

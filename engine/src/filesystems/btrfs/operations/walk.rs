@@ -31,10 +31,10 @@ impl Btrfs {
         m.run(Account::System, c.lookup).await;
         self.search_cold(m, dir, items::dir_item(d.ino, &nth.to_be_bytes()).key, c.read_leaf).await; // an entry of some hash
         let ino = self.inode_of(dir, nth);
-        self.log.storage.memory.add_inode(m, &self.log.storage.writeback).await;
+        self.storage.memory.add_inode(m, &self.storage.writeback).await;
         let step = self.sb.inodes.look_up(m, ino, c.inode_new).await;
         let rest = self.sb.inodes.enter(m, listed::OTHERS, Some(ino), step).await;
-        let rest = self.open_inodes.enter(m, rest).await;
+        let rest = self.fs_root(ino).open_inodes.enter(m, rest).await;
         m.run(Account::System, rest).await;
         self.search_cold(m, dir, items::inode_key(ino), c.read_leaf_again).await;
         m.unlock(d.i_rwsem, Side::Read).await;
@@ -44,12 +44,13 @@ impl Btrfs {
 
     async fn search_cold<M: Machine>(&self, m: &M, dir: DirId, key: Key, time: Time) {
         let (place, items) = {
-            let tree = self.fs_root.tree.borrow();
+            let fs_root = self.fs_root_with(key);
+            let tree = fs_root.root.tree.borrow();
             let leaf = tree.leaf_of(key);
             (tree.place(leaf), tree.len(leaf))
         };
         if self.walked.0.borrow_mut().entry(dir).or_default().insert(place) {
-            self.log.storage.read(m, NODE_SIZE).await;
+            self.storage.read(m, NODE_SIZE).await;
             m.run(Account::System, self.blocks.check_read(items)).await;
         }
         self.read_item(m, key, time).await;

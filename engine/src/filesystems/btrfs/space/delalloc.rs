@@ -55,6 +55,12 @@ impl Delalloc {
         })
     }
 
+    /// Those of another subvolume.
+    pub fn another<M: Machine>(&self, m: &M) -> Self {
+        let lock = m.new_lock(m.class("btrfs.delalloc_lock", "btrfs.delalloc_lock"));
+        Self { lock, list: m.new_line(1), ..*self }
+    }
+
     /// `btrfs_check_data_free_space`, `btrfs_delalloc_reserve_metadata`.
     pub async fn reserve<M: Machine>(&self, m: &M, room: &Reservations) {
         room.change_data(m).await;

@@ -80,11 +80,11 @@ impl Btrfs {
         self.transaction.block_all(m).await;
         self.run_delayed_items(m).await;
         self.extents.run_all_delayed_refs(m, mutex).await;
-        m.lock(self.log.tree_log_mutex, Side::Write).await;
+        m.lock(self.log_roots.tree_log_mutex, Side::Write).await;
         let dirty = self.next_transaction(m);
         self.write_transaction(m, dirty).await;
         self.transaction.finish(m, mine, false);
-        m.unlock(self.log.tree_log_mutex, Side::Write).await;
+        m.unlock(self.log_roots.tree_log_mutex, Side::Write).await;
         let extents = self.extents.refs.space.borrow_mut().unpin();
         m.run(Account::System, self.commits.costs.unpin * extents).await;
         self.transaction.finish(m, mine, true);
@@ -92,8 +92,11 @@ impl Btrfs {
 
     /// Nobody has a handle: what is changed from now on belongs to the next transaction. Returns what this one is to write.
     fn next_transaction<M: Machine>(&self, m: &M) -> Dirty {
-        let dirty = [self.fs_root.tree.borrow_mut().end_transaction(), self.extents.next_transaction()];
-        self.log.forget();
+        let subvolumes = self.fs_roots.borrow();
+        let dirty: Dirty = subvolumes.iter().map(|fs_root| fs_root.root.tree.borrow_mut().end_transaction()).sum();
+        let dirty = [dirty, self.extents.next_transaction()];
+        subvolumes.iter().for_each(|fs_root| fs_root.log.forget());
+        self.log_roots.forget();
         self.extents.refs.space.borrow_mut().begin_commit();
         self.transaction.unblock(m);
         dirty.into_iter().sum()
@@ -102,6 +105,6 @@ impl Btrfs {
     /// `btrfs_write_and_wait_transaction` and `write_all_supers`.
     async fn write_transaction<M: Machine>(&self, m: &M, dirty: Dirty) {
         m.run(Account::System, self.commits.costs.block * dirty.blocks + self.blocks.check(dirty)).await;
-        self.log.storage.commit(m, self.blocks.bytes(dirty), BLOCK).await;
+        self.storage.commit(m, self.blocks.bytes(dirty), BLOCK).await;
     }
 }

@@ -1,7 +1,7 @@
 //! Workers that commit delayed items in the background.
 
 use super::delayed::{Batch, Prepared, BACKGROUND, BATCH, WRITEBACK};
-use crate::filesystems::btrfs::mount::Btrfs;
+use crate::filesystems::btrfs::mount::{Btrfs, Directory};
 use crate::filesystems::btrfs::tree::items::inode_key;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LockId, Side, TaskId};
@@ -131,7 +131,7 @@ impl Btrfs {
         match next {
             Prepared::Directory(dir) => while self.commit_directory_batch(m, dir).await {},
             Prepared::File(ino) => {
-                self.fs_root.locked(m).ops().commit_batch(Batch::Inode(inode_key(ino))).await;
+                self.fs_root(ino).root.locked(m).ops().commit_batch(Batch::Inode(inode_key(ino))).await;
                 self.finish_delayed(m, 1).await;
             }
         }
@@ -139,12 +139,12 @@ impl Btrfs {
 
     /// One batch of a directory under its mutex; whether there was one.
     pub(crate) async fn commit_directory_batch<M: Machine>(&self, m: &M, dir: u32) -> bool {
-        let mutex = self.directory(dir).delayed;
+        let Directory { ino, delayed: mutex, .. } = self.directory(dir);
         m.lock(mutex, Side::Write).await;
         let batch = self.delayed.borrow_mut().next_batch(dir);
         let count = batch.as_ref().map_or(0, Batch::len);
         if let Some(batch) = batch {
-            self.fs_root.locked(m).ops().commit_batch(batch).await;
+            self.fs_root(ino).root.locked(m).ops().commit_batch(batch).await;
             self.finish_delayed(m, count).await;
         }
         m.unlock(mutex, Side::Write).await;

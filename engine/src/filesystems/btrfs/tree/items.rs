@@ -1,6 +1,8 @@
 //! The items that make up files and directories.
 
-use super::key::{name_hash, size, Item, ItemKind, Key, EXTENT_CSUM_OBJECTID, ORPHAN_OBJECTID, TREE_LOG_OBJECTID};
+use super::key::{
+    name_hash, size, Item, ItemKind, Key, EXTENT_CSUM_OBJECTID, FIRST_FREE_OBJECTID, ORPHAN_OBJECTID, TREE_LOG_OBJECTID,
+};
 
 /// The first index of an entry of a directory (`BTRFS_DIR_START_INDEX`); 0 and 1 stand for `.` and `..`.
 pub const DIR_START_INDEX: u64 = 2;
@@ -45,9 +47,10 @@ pub fn csums(first: u64, blocks: u64) -> Item {
     Item::new(Key::new(EXTENT_CSUM_OBJECTID, ItemKind::ExtentCsum, first), size::CSUM * blocks as u32)
 }
 
-/// Where the log of a subvolume is, in the tree of log roots.
-pub fn log_root() -> Item {
-    Item::new(Key::new(TREE_LOG_OBJECTID, ItemKind::RootItem, 5), size::ROOT_ITEM)
+/// Where the log of a subvolume is, in the tree of log roots; the first one is `BTRFS_FS_TREE_OBJECTID`, 5.
+pub fn log_root(subvolume: u64) -> Item {
+    let root = if subvolume == 0 { 5 } else { FIRST_FREE_OBJECTID + subvolume - 1 };
+    Item::new(Key::new(TREE_LOG_OBJECTID, ItemKind::RootItem, root), size::ROOT_ITEM)
 }
 
 /// The record of an inode without a name.

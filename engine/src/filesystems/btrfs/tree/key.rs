@@ -186,6 +186,14 @@ impl Key {
         self.object_and_kind >> 8
     }
 
+    /// The inode that the item of a subvolume is about: of an orphan's record, its offset.
+    pub fn inode(self) -> u64 {
+        match self.objectid() {
+            ORPHAN_OBJECTID => self.offset,
+            inode => inode,
+        }
+    }
+
     /// Whether both are of the same object and kind.
     pub fn is_like(self, other: Self) -> bool {
         self.object_and_kind == other.object_and_kind
