@@ -43,7 +43,7 @@ def test_who_creates_in_a_subvolume_of_his_own_waits_for_its_tree_only_if_a_work
 
 
 def test_all_operations_leave_each_subvolume_as_its_names_need(tmp_path: Path) -> None:
-    """What `btrfs check` looks at, after hundreds of operations of three tasks on files that were there and new ones."""
+    """What `btrfs check` looks at, after hundreds of operations of three tasks on old and new files."""
     result = audited(spec(tmp_path, f"{CHURN}, tasks: 3, initial_files: 1000", True))
     assert result.operations > 500
 

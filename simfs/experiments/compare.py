@@ -197,7 +197,7 @@ def _with_rows(a: Side, b: Side) -> list[Pair]:
     for row in measured.rows:
         for p in simulated.points:
             known = any(c.row.dataset == row.dataset and c.row.label == row.label for c in p.measured)
-            estimate = p.estimate(row.metric, row.operations)
+            estimate = p.reported(row.metric, row.operations, row.pause_s)
             if estimate is None or not (known or matches(p, row)):
                 continue
             exact = Estimate(mean=row.value, low=row.value, high=row.value, n=1)

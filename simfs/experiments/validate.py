@@ -76,7 +76,7 @@ def _predictions(
 
     def said(at: PlacedRow) -> Estimate | None:
         answer = answers.get(place_of(at))
-        return answer.estimate(at.metric, at.operations) if answer else None
+        return answer.reported(at.metric, at.operations, at.pause_s) if answer else None
 
     done, notes = [], []
     for row, (here, base) in zip(rows, pairs, strict=True):

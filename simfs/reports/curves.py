@@ -20,7 +20,7 @@ from simfs.reports.drawing import (
     thousands,
     unique,
 )
-from simfs.reports.lines import line_name, lines_over_tasks, measured_rates
+from simfs.reports.lines import line_name, lines_over_tasks, rates_while_running
 from simfs.reports.numbers import folded, plural
 from simfs.results.focus import focus
 from simfs.results.model import PointResult, ScenarioResult
@@ -152,7 +152,7 @@ def _over_time(axes: Axes, point: PointResult) -> None:
 def _scale(axes: Axes, points: Sequence[PointResult]) -> None:
     """From 0 to a little over the highest point; logarithmic where the lowest could not be seen so."""
     rates = [p.throughput.mean for p in points if p.throughput.mean > 0]
-    measured_ = [row.value for p in points for row in (c.row for c in measured_rates(p))]
+    measured_ = [row.value for p in points for row in (c.row for c in rates_while_running(p))]
     if rates and max(rates) > WIDE * min(rates):
         axes.set_yscale("log")
         axes.yaxis.set_minor_formatter(NullFormatter())
@@ -184,7 +184,7 @@ def _measured_points(axes: Axes, lines: Sequence[tuple[str, Sequence[PointResult
         (p.tasks, c.row, OKABE_ITO[index % len(OKABE_ITO)])
         for index, (_, points) in enumerate(lines)
         for p in points
-        for c in measured_rates(p)
+        for c in rates_while_running(p)
     ]
     moved = False
     for i, (tasks, row, colour) in enumerate(found):
@@ -202,7 +202,7 @@ def _measured_points(axes: Axes, lines: Sequence[tuple[str, Sequence[PointResult
 
 
 def _legend_of_markers(axes: Axes, result: ScenarioResult) -> None:
-    roles = {c.row.role for p in result.points for c in measured_rates(p)}
+    roles = {c.row.role for p in result.points for c in rates_while_running(p)}
     names = {
         "calibrate": ("measured, calibration row", "#555555"),
         "predict": ("measured, to be predicted", "white"),

@@ -21,3 +21,8 @@ def line_name(point: PointResult, result: ScenarioResult) -> str:
 def measured_rates(point: PointResult) -> list[Comparison]:
     """The comparisons of a point that are of its throughput."""
     return [c for c in point.measured if point.estimate(c.row.metric) == point.throughput]
+
+
+def rates_while_running(point: PointResult) -> list[Comparison]:
+    """The same, measured while the tasks ran: to be drawn beside the simulated throughput."""
+    return [c.model_copy(update={"row": c.row.while_running()}) for c in measured_rates(point)]

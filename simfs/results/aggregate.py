@@ -177,7 +177,9 @@ def compare(
     unmatched = []
     for row in rows:
         answers = [
-            (i, p.estimate(row.metric, row.operations)) for i, p in enumerate(points) if matches(p, row)
+            (i, p.reported(row.metric, row.operations, row.pause_s))
+            for i, p in enumerate(points)
+            if matches(p, row)
         ]
         known = [(i, estimate) for i, estimate in answers if estimate is not None]
         for i, estimate in known:

@@ -13,6 +13,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from simfs.results.marks import Groups, Mark
+from simfs.results.paused import Paused
 from simfs.results.run_result import Chains, Stall, Strict
 from simfs.results.statistics import Estimate
 from simfs.results.summaries import CpuShares, LatencyIntervals, LockSummary, PooledLatency, WakesSummary
@@ -98,6 +99,23 @@ class MeasuredRow(Strict):
     operations: float | None = Field(
         default=None, description="of the whole measured run, where it is a total"
     )
+    pause_s: float | None = Field(
+        default=None, description="time of that run in which the benchmark slept before its tasks started"
+    )
+
+    @property
+    def paused(self) -> Paused | None:
+        """The measured run, if it has a pause."""
+        both = self.operations is not None and self.pause_s is not None
+        return Paused(self.operations or 0.0, self.pause_s or 0.0) if both else None
+
+    def while_running(self) -> Self:
+        """The row of a rate as it was while the tasks ran; what the source reports has the pause in it."""
+        if (run := self.paused) is None:
+            return self
+        ends = {end: getattr(self, end) for end in ("value", "low", "high")}
+        changed = {end: None if rate is None else run.while_running(rate) for end, rate in ends.items()}
+        return self.model_copy(update=changed)
 
     @property
     def label(self) -> str:
@@ -200,6 +218,13 @@ class PointResult(Strict):
         """Whether leaving the transient out would change the throughput: the warm-up was too short."""
         change = abs(self.settled_per_s - self.throughput.mean)
         return change > max(0.05 * self.throughput.mean, self.throughput.half_width)
+
+    def reported(self, metric: str, operations: float | None, pause_s: float | None) -> Estimate | None:
+        """`estimate` as a source reports it whose run of `operations` began with a pause, if it did."""
+        found = self.estimate(metric, operations)
+        if operations is None or pause_s is None or found is None:
+            return found
+        return Paused(operations, pause_s).seen(known_metric(metric), found, self.throughput.mean)
 
     def estimate(self, metric: str, operations: float | None = None) -> Estimate | None:
         """The estimate that a measured `metric` is compared with, in the metric's unit (`scenario.metrics`).

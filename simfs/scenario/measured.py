@@ -16,6 +16,7 @@ from simfs.scenario.remembered import remembered
 from simfs.scenario.schema import MeasuredUse
 from simfs.scenario.section import Section, refusal, shorten
 from simfs.scenario.suggest import nearest
+from simfs.scenario.units import Duration
 
 Value = StrictBool | StrictInt | StrictFloat | StrictStr | None
 
@@ -45,8 +46,19 @@ class Series(Section):
     )
     values: dict[str, Value] = Field(default={}, description="Dotted key -> value, besides the dataset's x.")
     operations: Annotated[StrictFloat, Field(gt=0)] | None = Field(
-        default=None, description="Operations of the whole measured run, for metrics that are its totals."
+        default=None,
+        description="Operations of the whole measured run, for metrics that are its totals, and with `pause`.",
     )
+    pause: Duration | None = Field(
+        default=None,
+        description="Time within the measured run in which the benchmark sleeps before its tasks start.",
+    )
+
+    @model_validator(mode="after")
+    def _pause_of_a_run(self) -> Self:
+        if self.pause is not None and self.operations is None:
+            raise refusal("pause: how much of the run it is, only the operations of the run can tell")
+        return self
 
 
 class Base(Section):
@@ -158,6 +170,7 @@ class PlacedRow:
     low: float | None = None
     high: float | None = None
     operations: float | None = None
+    pause_s: float | None = None
 
 
 @remembered(paths.MEASURED)
@@ -210,4 +223,5 @@ def _placed(row: Row, dataset: Dataset, use: MeasuredUse) -> PlacedRow:
         low=row.low,
         high=row.high,
         operations=series.operations,
+        pause_s=None if series.pause is None else series.pause / 1e9,
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from simfs.experiments.whatif import WhatIf
 from simfs.reports.drawing import WIDE
-from simfs.reports.lines import line_name, measured_rates
+from simfs.reports.lines import line_name, rates_while_running
 from simfs.reports.numbers import plural
 from simfs.reports.sweep import axis_of, levels, varied
 from simfs.results.focus import focus
@@ -160,10 +160,10 @@ def _measured(result: ScenarioResult, key: str, place: Mapping[str, float]) -> l
     """Measured rates where they were measured, also those that no point answers."""
     found = []
     for point in result.points:
-        for c in measured_rates(point):
+        for c in rates_while_running(point):
             scale = c.simulated.mean / point.throughput.mean if point.throughput.mean else 0.0
             found.append(_mark(c.row, _name(result, point, key), key, place, point, scale or 1.0))
-    rates = {c.row.metric for point in result.points for c in measured_rates(point)}
+    rates = {c.row.metric for point in result.points for c in rates_while_running(point)}
     for row in result.unmatched:
         if row.metric in rates:
             found.append(_mark(row, result.title(row.variant), key, place, None, 1.0))
