@@ -215,7 +215,9 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         if str(folder) in paths.names(paths.SCENARIOS) or folder.suffix == ".yaml":
             run = f"simfs run {folder} --report report.html"
-            raise ValueError(f"{folder}: is no directory of results but a scenario; `{run}` makes a page of it")
+            raise ValueError(
+                f"{folder}: is no directory of results but a scenario; `{run}` makes a page of it"
+            )
         raise ValueError(f"{folder}: there is no such directory{_near(folder)}")
     if not (folder / MANIFEST).is_file():
         raise ValueError(f"{folder}: is no directory of results: it has no {MANIFEST}{_near(folder)}")

@@ -213,7 +213,7 @@ def _longest_first(times: Mapping[_Key, float]) -> list[tuple[_Key, float]]:
 
 
 def does(holder: str, reason: str, function: str) -> str:
-    """What a holder does, in words: `create sleeps until a timer rings (xfs_iget)`, `create waits for log space, ...`."""
+    """What a holder does, in words: `create sleeps until a timer rings (xfs_iget)`."""
     words = SLEEPS.get(function, WORDS[reason]) if reason in _ASLEEP else WORDS[reason]
     where = f" ({function})" if function else ""
     return words if reason in _NO_HOLDER else f"{holder or 'its holder'} {words}{where}"

@@ -93,7 +93,9 @@ def refusal(message: str, suggestion: str | None = None) -> PydanticCustomError:
     return PydanticCustomError("refused", "{message}", {"message": message, "suggestion": suggestion})
 
 
-def refusal_at(location: tuple[str | int, ...], message: str, suggestion: str | None = None) -> ValidationError:
+def refusal_at(
+    location: tuple[str | int, ...], message: str, suggestion: str | None = None
+) -> ValidationError:
     """Return the same error of what is at a place within the section."""
     of = InitErrorDetails(type=refusal(message, suggestion), loc=location, input=None)
     return ValidationError.from_exception_data("", [of])
