@@ -39,8 +39,12 @@ SLEEPS = {
     "jbd2_log_do_checkpoint": "frees log space: waits for blocks that it writes to their places",
     "jbd2_log_wait_commit": "waits for a commit",
     "wait_transaction_locked": "waits for a commit, which takes the running transaction",
+    "jbd2_journal_wait_updates": "waits for the handles of its transaction",
+    "submit_bio_wait": "waits for the device",
+    "dio_await_one": "waits for the device",
+    "folio_wait_writeback": "waits for pages that are being written",
 }
-"""What it does that sleeps in a function of a log, and who ends that."""
+"""What it does that sleeps in a function of a log or for a device, and who ends that."""
 
 _ASLEEP = {"timer", "device", "completion", "wake-up"}
 _NO_HOLDER = {"held by device", "readers", "nobody", "gone", "farther"}
