@@ -252,7 +252,7 @@ CASES = [
         "17:3",
         "unknown key 'tsks' (did you mean 'tasks'?)",
     ),
-    Case("workload.tasks: [1, 2]", "workload.tasks: []", "17:19", "at least 1 item"),
+    Case("workload.tasks: [1, 2]", "workload.tasks: []", "17:19", "needs at least 1 entry"),
     Case("workload.tasks: [1, 2]", "workload.tasks: 2", "17:19", "expected a list ([A, B]), got 2"),
     Case("workload.tasks: [1, 2]", "workload.tasks: [1, 0]", "17:23", "greater than or equal to 1"),
     Case("workload.tasks: [1, 2]", "workload.tasks: [1, '2']", "17:23", "valid integer, got '2'"),
@@ -309,6 +309,6 @@ CASES = [
     ),
     Case("[{series: ext4 one directory}]", "[{series: ext4 one directory, x: 3}]", "25:", "no row"),
     Case("[{series: ext4 one directory}]", r'[{series: "a\nb"}]', "25:", r"no series 'a\nb' in dataset"),
-    Case("[{series: ext4 one directory}]", "[]", "25:11", "at least 1 item"),
+    Case("[{series: ext4 one directory}]", "[]", "25:11", "needs at least 1 entry"),
     Case(BASE[BASE.index("measured:") : BASE.index("calibrate:")], "", "22:", "need 'measured:'"),
 ]

@@ -94,7 +94,7 @@ def test_loads_on_files_serve_requests(kind: str) -> None:
         ({"poisson": "5 us"}, "unknown unit 'us' for a rate"),
         ({"poisson": "0 /s"}, "must be above 0"),
         ({"every": "0 us"}, "all arrive at once"),
-        ({"trace": []}, "at least 1 item"),
+        ({"trace": []}, "needs at least 1 entry"),
         ({"poison": "1 /s"}, "did you mean 'poisson'"),
     ],
 )

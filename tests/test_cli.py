@@ -290,6 +290,30 @@ def test_a_place_that_cannot_be_written_to_is_refused_before_the_run(
     assert not seen
 
 
+@pytest.mark.parametrize("out", ["mine.txt", "mine.txt/results", "mine.txt/a/b"])
+def test_a_place_below_a_file_is_refused_before_the_run(
+    out: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.txt").write_text("x")
+    seen = fake(monkeypatch, result())
+    answer = RUNNER.invoke(app, ["run", "lock-cycle", "--out", str(tmp_path / out)])
+    assert answer.exit_code == 2
+    assert "is a file, not a directory" in answer.stderr
+    assert not seen
+
+
+@pytest.mark.parametrize("name", ["lock-cycle", "mine.yaml"])
+def test_a_report_of_a_scenario_says_what_makes_one(name: str) -> None:
+    answer = RUNNER.invoke(app, ["report", name])
+    assert answer.exit_code == 2
+    assert f"simfs run {name} --report" in answer.stderr.replace("\n", " ")
+
+
+@pytest.mark.parametrize("name", ["nope", "/nonexistent.yaml"])
+def test_words_that_are_hardly_alike_are_not_suggested(name: str) -> None:
+    assert "did you mean" not in RUNNER.invoke(app, ["run", name]).stderr
+
+
 def test_a_file_that_is_no_scenario_is_called_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "perf.txt").write_text("x")

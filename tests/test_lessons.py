@@ -81,6 +81,12 @@ def test_what_is_no_guess_is_refused(text: str) -> None:
         parse(text)
 
 
+def test_a_lesson_is_asked_for_by_its_name_or_its_number() -> None:
+    assert [find(asked).name for asked in ("knee", "1", "12")] == ["knee", "knee", "design"]
+    with pytest.raises(ScenarioError, match="no such lesson"):
+        find("13")
+
+
 @pytest.mark.slow
 def test_the_answer_is_hidden_until_it_is_asked_for() -> None:
     hidden = ran("knee", "-s", "3")

@@ -112,9 +112,9 @@ def test_names_that_are_no_scenarios(name: str, says: str) -> None:
         ),
         (
             "kernel.constants.rwsem_handoff_wait=-1",
-            "--set kernel.constants.rwsem_handoff_wait=-1: kernel.constants",
+            "--set kernel.constants.rwsem_handoff_wait=-1: should be greater",
         ),
-        ("workload.tasks=0", "--set workload.tasks=0: workload.tasks: should be greater than or equal to 1"),
+        ("workload.tasks=0", "--set workload.tasks=0: should be greater than or equal to 1"),
         ("workload.user_cpu=3", "has no unit"),
         ("workload.tasks", "write it as KEY=VALUE"),
         ("=3", "write it as KEY=VALUE"),

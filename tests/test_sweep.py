@@ -46,7 +46,7 @@ def files(folder: Path) -> dict[str, bytes]:
     [
         (["--vary", "workload.taks=1,2"], "did you mean 'tasks'"),
         (["--vary", "worklod.tasks=1,2"], "did you mean 'workload.tasks'"),
-        (["--vary", "workload.tasks=0..9"], "greater than or equal to 1"),
+        (["--vary", "workload.tasks=0..9"], "--vary workload.tasks: should be greater than or equal to 1"),
         (["--vary", "measure.seed=1,2"], "cannot be swept"),
         (["--vary", "workload.tasks=1..9", "--design", "lhs"], "--points"),
         (["--design", "lhs", "--points", "4"], "--vary"),

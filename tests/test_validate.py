@@ -78,6 +78,31 @@ def test_a_data_set_of_several_scenarios_or_none_is_refused(tmp_path: Path) -> N
     assert invoke(dataset).exit_code == 2
 
 
+def test_a_data_set_of_which_no_row_can_be_simulated_is_two(tmp_path: Path) -> None:
+    _, scenario = write(tmp_path, {"x": "workload.taks"}, {"calibrate": []})
+    done = invoke(scenario)
+    assert done.exit_code == 2
+    assert "did you mean 'tasks'" in done.stderr.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"series": "aftr"}, "rows.0.series: there is no series 'aftr' (did you mean 'after'?)"),
+        ({"role": "predct"}, "rows.0.role: predct is not one of"),
+        ({"metric": "io_per_sec"}, "(did you mean 'io_per_s'?)"),
+    ],
+)
+def test_what_is_wrong_with_the_only_row_is_told_once_and_at_its_place(
+    changes: dict[str, str], says: str, tmp_path: Path
+) -> None:
+    _, scenario = write(tmp_path, {"rows": [DATASET["rows"][2] | changes]})
+    (line,) = invoke(scenario).stderr.splitlines()
+    assert "mine.yaml:" in line
+    assert says in line
+    assert "rows:" not in line
+
+
 # What is printed
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from simfs.cli import app
 from simfs.experiments.waits_at import NoTaskError, WaitGraph, graph_of
 from simfs.reports.wait_graph import dot, text
-from simfs.results.chains import OnPath, Why, folded
+from simfs.results.chains import OnPath, Why, does, folded
 from simfs.results.run_result import HolderTime, Link, WaitChain
 
 QUICK = ("lock-cycle", "--variant", "semaphore", "--set", "measure.duration=200 us", "--quick")
@@ -47,6 +47,19 @@ def test_the_answer_names_the_lock_and_the_reason() -> None:
     assert FOUND.sentence == (
         "90 % of all waiting is for xfs.AGI; the largest cause (90 %): create sleeps until a timer rings (xfs_iget)"
     )
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        ("xlog_grant_head_wait", "create waits for log space, which xfsaild frees (xlog_grant_head_wait)"),
+        ("jbd2_log_wait_commit", "create waits for a commit (jbd2_log_wait_commit)"),
+        ("xfs_iget", "create sleeps until somebody wakes it (xfs_iget)"),
+    ],
+)
+def test_who_waits_for_the_log_is_told_in_words(function: str, says: str) -> None:
+    assert does("create", "wake-up", function) == says
+    assert does("create", "woken", function) == f"create was woken and waits for a CPU ({function})"
 
 
 def test_a_lock_is_on_the_path_of_every_chain_that_passes_it() -> None:

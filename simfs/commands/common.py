@@ -5,6 +5,7 @@ Commands import what they run with inside their functions, so that help and comp
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable
 from enum import StrEnum
 from functools import cache
@@ -147,14 +148,19 @@ def known_metrics(names: list[str] | None) -> list[str]:
 
 def refuse_out(out: Path | None) -> None:
     """Refuse an `--out` that could not be written, before anything is run for it."""
-    if out is None or not out.exists():
+    if out is None:
         return
     from simfs.reports.export import refuse_foreign
 
     try:
         refuse_foreign(out)
+        around = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
     except OSError as error:
         raise refused(f"--out {out}: {error.strerror}") from None
+    if not around.is_dir():
+        raise refused(f"--out {out}: {around} is a file, not a directory")
+    if not os.access(around, os.W_OK | os.X_OK):
+        raise refused(f"--out {out}: nothing may be written to {around}")
 
 
 def emit(text: str) -> None:

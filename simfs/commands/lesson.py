@@ -28,7 +28,9 @@ def _lessons(begun: str) -> list[str]:
 Name = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]", help="Name of the lesson; without a name all are listed.", autocompletion=_lessons
+        metavar="[NAME]",
+        help="Name or number of the lesson; without one all are listed.",
+        autocompletion=_lessons,
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", "-s", min=0, help="Seed of the question's numbers.")]

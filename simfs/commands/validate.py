@@ -236,6 +236,8 @@ def _told(found: Sequence[Validated]) -> int:
             complain(f"{each.dataset}: {note}")
         if len(each.notes) > SHOWN:
             complain(f"{each.dataset}: and {len(each.notes) - SHOWN} more rows without a prediction")
+        if each.notes and all(row.predicted is None for row in each.rows):
+            codes.append(BAD_INPUT)
         if each.problem:
             complain(f"{each.dataset}: not predicted: {each.problem}")
             codes.append(FAILED if each.defect else BAD_INPUT if each.scenario else 0)

@@ -22,7 +22,7 @@ from simfs.results.focus import focus
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.run import native_engine, reference_engine
 from simfs.results.run_result import Strict
-from simfs.scenario import Point, Scenario, points_at, to_run_spec
+from simfs.scenario import Point, Scenario, paths, points_at, to_run_spec
 from simfs.scenario.left_out import LeftOut, left_out
 from simfs.scenario.problems import ScenarioError
 from simfs.scenario.suggest import choices, nearest
@@ -213,6 +213,11 @@ def versions_of(about: Mapping[str, Any]) -> dict[str, str]:
 
 def _manifest(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
+        if str(folder) in paths.names(paths.SCENARIOS) or folder.suffix == ".yaml":
+            run = f"simfs run {folder} --report report.html"
+            raise ValueError(
+                f"{folder}: is no directory of results but a scenario; `{run}` makes a page of it"
+            )
         raise ValueError(f"{folder}: there is no such directory{_near(folder)}")
     if not (folder / MANIFEST).is_file():
         raise ValueError(f"{folder}: is no directory of results: it has no {MANIFEST}{_near(folder)}")

@@ -54,7 +54,8 @@ class Lesson:
 
 
 def find(name: str) -> Lesson:
-    """The lesson of a name; `ScenarioError` with the nearest one where there is none."""
+    """The lesson of a name or a number; `ScenarioError` with the nearest one where there is none."""
+    name = {str(number): each for number, each in enumerate(LESSONS, 1)}.get(name, name)
     if name not in LESSONS:
         what = f"there is no such lesson; there are {', '.join(LESSONS)}"
         raise ScenarioError([Problem(name, what, nearest(name, LESSONS))])

@@ -30,6 +30,23 @@ WORDS = {
 }
 """What the last holder of a chain does, by reason."""
 
+SLEEPS = {
+    "xlog_grant_head_wait": "waits for log space, which xfsaild frees",
+    "xlog_state_get_iclog_space": "waits for a log buffer, which the end of a log write frees",
+    "xlog_cil_push_background": "waits for the CIL to be pushed, which is full",
+    "xlog_wait_on_iclog": "waits for a log write",
+    "xlog_force_lsn": "waits for a log write",
+    "jbd2_log_do_checkpoint": "frees log space: waits for blocks that it writes to their places",
+    "jbd2_log_wait_commit": "waits for a commit",
+    "wait_transaction_locked": "waits for a commit, which takes the running transaction",
+    "jbd2_journal_wait_updates": "waits for the handles of its transaction",
+    "submit_bio_wait": "waits for the device",
+    "dio_await_one": "waits for the device",
+    "folio_wait_writeback": "waits for pages that are being written",
+}
+"""What it does that sleeps in a function of a log or for a device, and who ends that."""
+
+_ASLEEP = {"timer", "device", "completion", "wake-up"}
 _NO_HOLDER = {"held by device", "readers", "nobody", "gone", "farther"}
 
 
@@ -201,7 +218,7 @@ def _longest_first(times: Mapping[_Key, float]) -> list[tuple[_Key, float]]:
 
 def does(holder: str, reason: str, function: str) -> str:
     """What a holder does, in words: `create sleeps until a timer rings (xfs_iget)`."""
-    words = WORDS[reason]
+    words = SLEEPS.get(function, WORDS[reason]) if reason in _ASLEEP else WORDS[reason]
     where = f" ({function})" if function else ""
     return words if reason in _NO_HOLDER else f"{holder or 'its holder'} {words}{where}"
 

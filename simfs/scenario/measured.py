@@ -14,7 +14,7 @@ from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.remembered import remembered
 from simfs.scenario.schema import MeasuredUse
-from simfs.scenario.section import Section, refusal, shorten
+from simfs.scenario.section import Section, refusal, refusal_at, shorten
 from simfs.scenario.suggest import nearest
 from simfs.scenario.units import Duration
 
@@ -144,13 +144,13 @@ class Dataset(Section):
     @model_validator(mode="after")
     def _rows_have_series(self) -> Self:
         for number, row in enumerate(self.rows):
+            at = ("rows", number, "series")
             for name in [row.series] if row.over is None else [row.series, row.over.series]:
                 if name not in self.series:
-                    raise refusal(f"rows.{number}: no series '{shorten(name)}'", nearest(name, self.series))
+                    raise refusal_at(at, f"there is no series '{shorten(name)}'", nearest(name, self.series))
             if metric(row.metric).quantity in TOTALS and self.series[row.series].operations is None:
-                raise refusal(
-                    f"rows.{number}: {row.metric} is the total of a run: series '{row.series}' must give its operations"
-                )
+                what = f"{row.metric} is the total of a run: series '{row.series}' must give its operations"
+                raise refusal_at(at, what)
         return self
 
 

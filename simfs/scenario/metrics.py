@@ -112,13 +112,14 @@ _BYTES = {unit.lower(): unit for unit in BYTES_PER_UNIT if unit != "B"}
 _BYTE_RATE = re.compile(rf"(?:\w+_)?(?P<unit>{'|'.join(_BYTES)})(?:_per)?_s", re.IGNORECASE)
 
 EXAMPLES = (
-    *_PLAIN, "operations_per_s", "throughput_mb_per_s", "mib_per_s", "avg_latency_us", "p99_latency_ms",
-    "max_latency_ms", "create_max_latency_ms", "bound_p90_wake_to_run_us", "bound_busy_cpu_p99_wake_to_run_us",
-    "load_wake_to_run_over_1ms_percent", "load_wakeups_on_previous_cpu_percent", "wakeups_on_waker_cpu_percent",
-    "stacked_wakeups_percent", "migrations_per_operation", "pulls_per_operation", "wakeups_per_operation",
-    "involuntary_switches_per_operation", "xfs_agi_contended_percent", "xfs_agi_by_inodegc_found_held_percent",
-    "xfs_agi_waits_per_operation", "xfs_agi_acquired_per_operation", "xfs_agi_p50_wait_us", "xfs_agi_held_percent",
-    "xfs_agi_busiest_held_percent", "xfs_agi_by_bound_held_granted_behind_percent",
+    *_PLAIN, "operations_per_s", "io_per_s", "files_per_s", "throughput_mb_per_s", "mib_per_s", "avg_latency_us",
+    "p99_latency_ms", "max_latency_ms", "create_max_latency_ms", "bound_p90_wake_to_run_us",
+    "bound_busy_cpu_p99_wake_to_run_us", "load_wake_to_run_over_1ms_percent", "load_wakeups_on_previous_cpu_percent",
+    "wakeups_on_waker_cpu_percent", "stacked_wakeups_percent", "migrations_per_operation", "pulls_per_operation",
+    "wakeups_per_operation", "involuntary_switches_per_operation", "xfs_agi_contended_percent",
+    "xfs_agi_by_inodegc_found_held_percent", "xfs_agi_waits_per_operation", "xfs_agi_acquired_per_operation",
+    "xfs_agi_p50_wait_us", "xfs_agi_held_percent", "xfs_agi_busiest_held_percent",
+    "xfs_agi_by_bound_held_granted_behind_percent",
     "xfs_agi_by_bound_p99_grant_to_run_us", "inodegc_p50_delay_ms", "group_readers_per_s",
     "group_readers_share_percent", "group_readers_fairness", "groups_fairness",
 )  # fmt: skip

@@ -29,6 +29,12 @@ def problem_at(document: Document, location: Path_, message: str, suggestion: st
     path = document.locate(location)
     about_key = message.startswith(("unknown key", "key '"))
     place = document.place_of(path)
-    if path and not about_key:
-        message = f"{'.'.join(map(str, path))}: {message}"
+    key = ".".join(map(str, path))
+    if key and not about_key and not _is_option_of(place.value, key):
+        message = f"{key}: {message}"
     return Problem(place.key if about_key else place.value, message, suggestion)
+
+
+def _is_option_of(where: str, key: str) -> bool:
+    """Whether a place is an option that has the key in it already."""
+    return where == f"--vary {key}" or where.startswith(f"--set {key}=")

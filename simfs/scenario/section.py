@@ -42,7 +42,7 @@ class Section(BaseModel):
         try:
             return handler(data)
         except ValidationError as error:
-            details = error.errors(include_url=False)
+            details = _causes(error.errors(include_url=False))
             raise ValidationError.from_exception_data(
                 cls.__name__, [_reword(d, cls) for d in details]
             ) from None
@@ -93,6 +93,24 @@ def refusal(message: str, suggestion: str | None = None) -> PydanticCustomError:
     return PydanticCustomError("refused", "{message}", {"message": message, "suggestion": suggestion})
 
 
+def refusal_at(
+    location: tuple[str | int, ...], message: str, suggestion: str | None = None
+) -> ValidationError:
+    """Return the same error of what is at a place within the section."""
+    of = InitErrorDetails(type=refusal(message, suggestion), loc=location, input=None)
+    return ValidationError.from_exception_data("", [of])
+
+
+def _causes(details: list[ErrorDetails]) -> list[ErrorDetails]:
+    """The errors without that of a list whose entries were refused: it would have them else."""
+
+    def inside(outer: ErrorDetails, inner: ErrorDetails) -> bool:
+        depth = len(outer["loc"])
+        return depth < len(inner["loc"]) and inner["loc"][:depth] == outer["loc"]
+
+    return [d for d in details if d["type"] != "too_short" or not any(inside(d, each) for each in details)]
+
+
 def _reword(detail: ErrorDetails, section: type[Section]) -> InitErrorDetails:
     # A wrong kind is told where the kind is written, not where its section begins.
     of_kind = ("kind",) if detail["type"] == "union_tag_invalid" else ()
@@ -115,6 +133,9 @@ def _refusal(detail: ErrorDetails, section: type[Section]) -> PydanticCustomErro
         return refusal(f"expected a mapping (key: value), got {shorten(detail['input'])}")
     if kind in ("tuple_type", "list_type"):
         return refusal(f"expected a list ([A, B]), got {shorten(detail['input'])}")
+    if kind == "too_short":
+        least = context["min_length"]
+        return refusal(f"needs at least {least} entr{'y' if least == 1 else 'ies'}")
     if kind in ("literal_error", "union_tag_invalid"):
         return _not_a_choice(context, detail["input"])
     if kind == "union_tag_not_found":

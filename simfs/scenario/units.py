@@ -49,7 +49,7 @@ def checked_duration(value: object) -> float:
     """Return a duration in nanoseconds that a machine can wait for: 0 to 1e15 ns."""
     ns = duration(value)
     if not 0 <= ns <= MAX_NS:
-        raise refusal(f"a duration must be at least 0 and at most {MAX_NS:g} ns")
+        raise refusal(f"a duration must be at least 0 and at most {MAX_NS / 1e9:,.0f} s")
     return ns
 
 

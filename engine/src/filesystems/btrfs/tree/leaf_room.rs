@@ -267,25 +267,11 @@ impl<L: TreeLocks> TreeOps<'_, L> {
 
 /// How many items `__push_leaf_right` takes.
 fn items_to_push_right(tree: &Tree, path: &Path, push: Push, free: u32, min_slot: usize) -> usize {
-    let (leaf, slot) = (path.leaf(), path.slots[0]);
-    let items = tree.items(leaf);
+    let (items, slot) = (tree.items(path.leaf()), path.slots[0]);
     let lowest = if push.empty { 0 } else { min_slot.max(1) };
-    let mut space = if slot >= items.len() { push.data_size } else { 0 };
-    let mut count = 0;
-    for (i, item) in items.iter().enumerate().skip(lowest).rev() {
-        if stops(tree, push, path, count, slot > i, slot == i, space, free) {
-            break;
-        }
-        if slot == i {
-            space += push.data_size;
-        }
-        if !fits(item, space, free) {
-            break;
-        }
-        count += 1;
-        space += item.bytes();
-    }
-    count
+    let space = if slot >= items.len() { push.data_size } else { 0 };
+    let last_first = items.iter().enumerate().skip(lowest).rev();
+    items_to_push(tree, path, push, free, last_first, |i| slot > i, space)
 }
 
 /// Moves so many items of the path's leaf to its left neighbour; the key of what is left stands above.
@@ -300,34 +286,40 @@ fn move_left(tree: &mut Tree, path: &Path, count: usize, left: BlockId) {
 
 /// How many items `__push_leaf_left` takes.
 fn items_to_push_left(tree: &Tree, path: &Path, push: Push, free: u32, max_slot: usize) -> usize {
-    let (leaf, slot) = (path.leaf(), path.slots[0]);
-    let items = tree.items(leaf);
+    let (items, slot) = (tree.items(path.leaf()), path.slots[0]);
     let last = if push.empty { items.len() } else { items.len() - 1 };
-    let (mut space, mut count) = (0, 0);
-    for (i, item) in items.iter().enumerate().take(last.min(max_slot)) {
-        if stops(tree, push, path, count, slot < i, slot == i, space, free) {
+    let first_first = items.iter().enumerate().take(last.min(max_slot));
+    items_to_push(tree, path, push, free, first_first, |i| slot < i, 0)
+}
+
+/// How many items, in this order, fit into `free` bytes beside `space`. A push for an insertion ends when the slot is passed, or at it if
+/// both leaves would be about as full.
+fn items_to_push<'a>(
+    tree: &Tree,
+    path: &Path,
+    push: Push,
+    free: u32,
+    items: impl Iterator<Item = (usize, &'a Item)>,
+    passed: impl Fn(usize) -> bool,
+    mut space: u32,
+) -> usize {
+    let (leaf, slot) = (path.leaf(), path.slots[0]);
+    let mut count = 0;
+    for (i, item) in items {
+        let as_full = |space| tree.free_space(leaf) + space * 2 > free;
+        if !push.empty && count > 0 && (passed(i) || (i == slot && as_full(space))) {
             break;
         }
-        if slot == i {
+        if i == slot {
             space += push.data_size;
         }
-        if !fits(item, space, free) {
+        if item.bytes() + space > free {
             break;
         }
         count += 1;
         space += item.bytes();
     }
     count
-}
-
-/// A push for an insertion ends behind the slot, or at it if both leaves would be about as full.
-#[allow(clippy::too_many_arguments)]
-fn stops(tree: &Tree, push: Push, path: &Path, count: usize, passed: bool, here: bool, space: u32, free: u32) -> bool {
-    !push.empty && count > 0 && (passed || (here && tree.free_space(path.leaf()) + space * 2 > free))
-}
-
-fn fits(item: &Item, space: u32, free: u32) -> bool {
-    item.bytes() + space <= free
 }
 
 /// Where `split_leaf` splits.

@@ -111,6 +111,7 @@ impl Journal {
             submitted += 1;
         }
         for _ in 0..submitted {
+            m.wchan("jbd2_log_do_checkpoint");
             m.wait_for(done).await;
         }
         m.drop_completion(done);
