@@ -13,6 +13,7 @@ use super::open_inodes::OpenInodes;
 use super::operations::walk::Walked;
 use super::operations::OperationCosts;
 use super::root::{self, Root};
+use super::root_times::RootTimes;
 use super::space::delalloc::{Delalloc, WasDirty};
 use super::space::delayed_refs::DelayedRefs;
 use super::space::extents::Extents;
@@ -124,6 +125,7 @@ pub struct Btrfs {
     pub(super) walked: Walked,
     pub(super) sb: SuperBlock,
     pub(super) open_inodes: OpenInodes,
+    pub(super) root_times: RootTimes,
     objectid_mutex: LockId,
     objectid: LineId,
     next_ino: Cell<u64>,
@@ -182,6 +184,7 @@ impl Btrfs {
             walked: Walked::default(),
             sb: SuperBlock::new(m, "btrfs", costs)?.overwriting_apart(overwritten),
             open_inodes: OpenInodes::new(m, costs)?,
+            root_times: RootTimes::new(m, costs)?,
             objectid_mutex: m.new_lock(m.class("btrfs.objectid_mutex", "btrfs.objectid_mutex")),
             objectid: m.new_line(1),
             next_ino: Cell::new(FIRST_FREE_OBJECTID + 1),

@@ -119,9 +119,11 @@ impl Transaction {
         open
     }
 
-    /// `btrfs_end_transaction`.
+    /// `btrfs_end_transaction`. Who joined has no room to give back (`btrfs_trans_release_metadata`).
     pub async fn end<M: Machine>(&self, m: &M, handle: Handle) {
-        self.reservations.release(m).await;
+        if handle.started {
+            self.reservations.release(m).await;
+        }
         m.touch(self.counters, Access::Write);
         self.writers.set(self.writers.get() - 1);
         self.started.set(self.started.get() - u32::from(handle.started));
