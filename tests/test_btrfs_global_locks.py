@@ -63,3 +63,9 @@ def changed(tmp_path: Path, tasks: int) -> RunResult:
 def test_who_joins_a_handle_has_no_room_to_give_back(tmp_path: Path) -> None:
     """An inode that waits to be written has its room."""
     assert all(lock.acquired == 0 for lock in changed(tmp_path, 1).locks if lock.name == "btrfs.space_info")
+
+
+def test_a_handle_is_counted_while_trans_lock_is_held(tmp_path: Path) -> None:
+    """Who ends one takes the line of the counts away, which the holder then fetches once more."""
+    alone, many = (the_lock(changed(tmp_path, tasks), "btrfs.trans_lock") for tasks in (1, 24))
+    assert many.hold_total_ns / many.acquired > 4 * alone.hold_total_ns / alone.acquired
