@@ -1,7 +1,7 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 56] = [
+pub const ROLES: [(&str, &str); 57] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
@@ -49,6 +49,7 @@ pub const ROLES: [(&str, &str); 56] = [
     ("btrfs.tree", "a block of a tree"),
     ("btrfs.inode_lock", "a subvolume's inodes in memory"),
     ("btrfs.objectid_mutex", "the number of a subvolume's next inode"),
+    ("btrfs.root_item_lock", "when a subvolume changed last: whoever changes an inode"),
     ("btrfs.trans_lock", "the running transaction: whoever starts a handle"),
     ("btrfs.delayed_node", "an inode's delayed items"),
     ("btrfs.log_mutex", "a root's or a directory's log"),

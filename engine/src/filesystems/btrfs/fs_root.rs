@@ -7,6 +7,7 @@ use super::log::LogTree;
 use super::mount::Btrfs;
 use super::open_inodes::OpenInodes;
 use super::root::Root;
+use super::root_times::RootTimes;
 use super::space::delalloc::Delalloc;
 use super::tree::items;
 use super::tree::key::{Key, FIRST_FREE_OBJECTID};
@@ -29,6 +30,8 @@ pub struct FsRoot {
     pub open_inodes: OpenInodes,
     /// Those with dirty pages.
     pub delalloc: Delalloc,
+    /// When it changed last.
+    pub times: RootTimes,
     objectid_mutex: LockId,
     objectid: LineId,
     /// The number of its next inode.
@@ -42,13 +45,14 @@ impl FsRoot {
         number: u64,
         root: Root,
         log: LogTree,
-        (inodes, dirty): (OpenInodes, Delalloc),
+        ((open_inodes, delalloc), times): ((OpenInodes, Delalloc), RootTimes),
     ) -> Self {
         Self {
             root,
             log,
-            open_inodes: inodes,
-            delalloc: dirty,
+            open_inodes,
+            delalloc,
+            times,
             objectid_mutex: m.new_lock(m.class("btrfs.objectid_mutex", "btrfs.objectid_mutex")),
             objectid: m.new_line(1),
             next_ino: Cell::new(root_directory_of(number) + 1),
@@ -106,8 +110,14 @@ impl Btrfs {
         tree.insert_items(tree.root(), 0, &items::root_directory(ino));
         tree.transid = self.transid();
         self.extents.lay_out(&mut tree);
-        let memory = (first.open_inodes.another(m), first.delalloc.another(m));
-        let made = FsRoot::new(m, number, first.root.another(tree), first.log.another(m, number), memory);
+        let inodes = (first.open_inodes.another(m), first.delalloc.another(m));
+        let made = FsRoot::new(
+            m,
+            number,
+            first.root.another(tree),
+            first.log.another(m, number),
+            (inodes, first.times.another(m)),
+        );
         self.fs_roots.borrow_mut().push(Rc::new(made));
         let index = self.insert_dir_item(m, parent, self.directory(parent), name, 0).await;
         self.add_directory(m, ino, index)

@@ -20,6 +20,7 @@ mod open_inodes;
 mod operations;
 pub mod report;
 mod root;
+mod root_times;
 pub mod space;
 pub mod subvolume;
 pub mod transaction;

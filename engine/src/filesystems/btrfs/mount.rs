@@ -15,6 +15,7 @@ use super::open_inodes::OpenInodes;
 use super::operations::walk::Walked;
 use super::operations::OperationCosts;
 use super::root::{self, Root};
+use super::root_times::RootTimes;
 use super::space::delalloc::{Delalloc, WasDirty};
 use super::space::delayed_refs::DelayedRefs;
 use super::space::extents::Extents;
@@ -165,7 +166,8 @@ impl Btrfs {
         let log_roots = Rc::new(LogRoots::new(m, roots, (disk.device.clone(), blocks), costs)?);
         let log = LogTree::new(m, 0, Root::new(m, "log", Tree::new(), fleeting, rules, costs)?, log_roots.clone());
         let root = Root::new(m, "fs", tree, referenced, rules, costs)?;
-        let first = FsRoot::new(m, 0, root, log, (OpenInodes::new(m, costs)?, delalloc));
+        let inodes = (OpenInodes::new(m, costs)?, delalloc);
+        let first = FsRoot::new(m, 0, root, log, (inodes, RootTimes::new(m, costs)?));
         let held = first.open_inodes.held();
         let fs = Self {
             fs_roots: RefCell::new(vec![Rc::new(first)]),

@@ -188,7 +188,9 @@ impl Btrfs {
             Placing::Kept => {}
         }
         m.run(Account::System, c.end).await;
+        self.update_root_times(m, ordered.extent.item.key.inode()).await;
         self.data(ordered.slot).written(ordered.extent, self.transid());
+        self.transaction.reservations.release(m).await; // `btrfs_remove_ordered_extent`
         self.transaction.end(m, handle).await;
         self.ordered.under_way.borrow_mut().remove(&id);
         for task in std::mem::take(&mut *self.ordered.waiting.borrow_mut()) {

@@ -94,8 +94,10 @@ impl Btrfs {
         let mut path = ops.replace_extent(item).await;
         m.run(Account::System, fs_root.root.after_search(self.fsync.costs.item)).await;
         ops.release_path(&mut path).await;
+        self.update_root_times(m, item.key.inode()).await;
         self.data(slot).change(self.transid());
         self.transaction.end(m, handle).await;
+        self.transaction.reservations.release(m).await; // `btrfs_delalloc_release_metadata`
     }
 
     /// An fsync that has to log all of a file waits until the trees know its extents, others for the writeback.

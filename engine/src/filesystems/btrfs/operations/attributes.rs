@@ -25,16 +25,25 @@ impl Btrfs {
             DirtyInode::Starts => self.start_transaction(m).await,
         };
         m.run(Account::System, time).await;
+        let ino = match inode {
+            Timed::File(slot) => self.file(slot).ino,
+            Timed::Directory(dir) => self.directory(dir).ino,
+        };
+        self.update_root_times(m, ino).await;
         m.touch(self.delayed_line, Access::Write);
         self.sb.line.owner(m).await; // fill_stack_inode_item
-        match inode {
-            Timed::File(slot) => self.delayed.borrow_mut().update_file_inode(self.file(slot).ino),
+        let new = match inode {
+            Timed::File(_) => self.delayed.borrow_mut().update_file_inode(ino),
             Timed::Directory(dir) => {
                 let mutex = self.directory(dir).delayed;
                 m.lock(mutex, Side::Write).await;
-                self.delayed.borrow_mut().update_inode(dir);
+                let new = self.delayed.borrow_mut().update_inode(dir);
                 m.unlock(mutex, Side::Write).await;
+                new
             }
+        };
+        if new && self.dirty_inode == DirtyInode::Joins {
+            self.transaction.reservations.reserve(m).await; // `btrfs_delayed_inode_reserve_metadata`
         }
         self.transaction.end(m, handle).await;
         self.balance_delayed_items(m).await;
@@ -54,6 +63,7 @@ impl Btrfs {
         m.run(Account::System, self.costs.unlink.truncate).await;
         self.delete_extents(m, inode.ino, &extents).await;
         m.run(Account::System, self.costs.unlink.after_truncate).await;
+        self.update_root_times(m, inode.ino).await;
         self.data(slot).truncated(self.transid());
         self.transaction.end(m, handle).await;
     }

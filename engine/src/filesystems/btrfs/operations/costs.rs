@@ -126,7 +126,7 @@ impl OperationCosts {
         let first_page = delalloc.time(&transaction.reservations, WasDirty { range: false, others: false });
         self.write.write = self.write.write.saturating_sub(first_page);
         let node = &mut self.delayed.run_node; // its handle, and its items' room
-        *node = node.saturating_sub(2 * release_time + join_time);
+        *node = node.saturating_sub(release_time + join_time);
         self
     }
 

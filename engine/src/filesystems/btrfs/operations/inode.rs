@@ -94,6 +94,7 @@ impl Btrfs {
         self.delayed.borrow_mut().insert_index(dir, items::dir_index(d.ino, index, name));
         self.delayed.borrow_mut().update_inode(dir);
         m.unlock(d.delayed, Side::Write).await;
+        self.update_root_times(m, d.ino).await;
         self.count_names(dir, 1);
         index
     }
@@ -120,7 +121,9 @@ impl Btrfs {
         let rest = self.sb.inodes.enter(m, self.listed(ino), Some(ino), c.inode_new).await;
         let rest = fs_root.open_inodes.enter(m, rest).await;
         m.run(Account::System, rest).await;
+        self.update_root_times(m, ino).await;
         if self.delays_new_inodes {
+            self.update_root_times(m, ino).await;
             m.touch(self.delayed_line, Access::Write);
             m.run(Account::System, self.costs.delayed.update_inode).await;
             self.delayed.borrow_mut().update_new_inode(ino);
@@ -137,6 +140,7 @@ impl Btrfs {
         let c = &self.costs.unlink;
         let handle = self.start_transaction(m).await;
         self.remove_name(m, d, name, inode, Some((slot, true))).await;
+        self.update_root_times(m, inode.ino).await;
         self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
         m.run(Account::System, c.tail).await;
         self.transaction.end(m, handle).await;
@@ -149,6 +153,7 @@ impl Btrfs {
         let handle = self.start_transaction(m).await;
         self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
         self.remove_name(m, d, name, inode, None).await;
+        self.update_root_times(m, inode.ino).await;
         m.run(Account::System, c.tail).await;
         self.transaction.end(m, handle).await;
         self.balance_delayed_items(m).await;
@@ -198,6 +203,7 @@ impl Btrfs {
         self.count_names(dir, -1);
         self.transaction.reservations.release(m).await;
         m.run(Account::System, c.delayed_index).await;
+        self.update_root_times(m, d.ino).await;
     }
 
     /// `btrfs_rename`: the reference to the new name in, the old entry and reference out, the new entry in.
@@ -223,6 +229,8 @@ impl Btrfs {
             self.delayed.borrow_mut().update_inode(inode.dir);
         }
         m.unlock(old.delayed, Side::Write).await;
+        self.update_root_times(m, old.ino).await; // of the directory
+        self.update_root_times(m, inode.ino).await; // and of the file
         self.count_names(inode.dir, -1);
         self.insert_dir_item(m, names.into, new, names.to, create.insert_entry).await
     }
@@ -296,6 +304,7 @@ impl Btrfs {
         m.run(Account::System, open_inodes.without(c.after_truncate)).await;
         self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;
         self.transaction.end(m, handle).await;
+        self.transaction.reservations.release(m).await; // `btrfs_free_block_rsv`
         open_inodes.leave(m).await; // btrfs_destroy_inode
         m.call_rcu(INODE_CALLBACKS, c.callback); // its memory
     }

@@ -21,7 +21,7 @@ impl Btrfs {
         self.extend(m, reference, c.insert_entry).await;
         let index = self.insert_dir_item(m, dir, d, name, c.insert_entry).await;
         m.run(Account::System, self.costs.delayed.update_inode).await;
-        self.delay_file_inode(m, inode.ino);
+        self.delay_file_inode(m, inode.ino).await;
         self.names.add(slot, Name { dir, index, entry: items::dir_item(d.ino, name).key });
         self.data(slot).link(self.transid());
         let name = self.log_new_name(m, slot, None).await;
@@ -36,14 +36,15 @@ impl Btrfs {
         self.data(slot).unlink(self.transid());
         self.remove_name(m, d, name, inode, Some((slot, false))).await;
         self.drop_name(slot, inode.name());
-        self.delay_file_inode(m, inode.ino);
+        self.delay_file_inode(m, inode.ino).await;
         m.run(Account::System, self.costs.unlink.tail).await;
         self.transaction.end(m, handle).await;
         self.balance_delayed_items(m).await;
     }
 
     /// `btrfs_update_inode` of a file whose number of links changes: later, by a worker.
-    pub(super) fn delay_file_inode<M: Machine>(&self, m: &M, ino: u64) {
+    pub(super) async fn delay_file_inode<M: Machine>(&self, m: &M, ino: u64) {
+        self.update_root_times(m, ino).await;
         m.touch(self.delayed_line, Access::Write);
         self.delayed.borrow_mut().update_file_inode(ino);
     }

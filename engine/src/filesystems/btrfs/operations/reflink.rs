@@ -61,7 +61,7 @@ impl Btrfs {
             self.extents.refs.count_data(m, place, bytes).await;
         }
         self.data(slot).change(self.transid());
-        self.delay_file_inode(m, inode.ino);
+        self.delay_file_inode(m, inode.ino).await;
         self.transaction.end(m, handle).await;
         if self.fsync.rename_balances {
             self.balance_delayed_items(m).await;

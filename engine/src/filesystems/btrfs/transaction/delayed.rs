@@ -117,12 +117,14 @@ impl DelayedRoot {
         self.prepare(dir);
     }
 
-    /// `btrfs_delayed_update_inode`.
-    pub fn update_inode(&mut self, dir: u32) {
-        if !std::mem::replace(&mut self.nodes[dir as usize].inode_dirty, true) {
+    /// `btrfs_delayed_update_inode`; whether it did not wait before.
+    pub fn update_inode(&mut self, dir: u32) -> bool {
+        let new = !std::mem::replace(&mut self.nodes[dir as usize].inode_dirty, true);
+        if new {
             self.items += 1;
             self.prepare(dir);
         }
+        new
     }
 
     /// `btrfs_delayed_update_inode` of a file that has just been made.
@@ -132,10 +134,12 @@ impl DelayedRoot {
     }
 
     /// The same of a file that is known, unless it waits already.
-    pub fn update_file_inode(&mut self, ino: u64) {
-        if !self.prepared.contains(&Prepared::File(ino)) {
+    pub fn update_file_inode(&mut self, ino: u64) -> bool {
+        let new = !self.prepared.contains(&Prepared::File(ino));
+        if new {
             self.update_new_inode(ino);
         }
+        new
     }
 
     /// Takes the update of a new file's inode out of the queue, if it waits there; who takes it commits it.

@@ -108,21 +108,33 @@ impl Transaction {
     /// Under the filesystem's `trans_lock`: whether the running transaction lets one more handle in.
     async fn join_transaction<M: Machine>(&self, m: &M, started: bool, kept_out: State) -> bool {
         m.lock(self.trans_lock, Side::Write).await;
-        m.touch(self.counters, Access::Write);
+        m.touch(self.counters, Access::Read); // the state
+        m.settle().await;
         m.run(Account::System, self.join_time).await;
         let open = self.state.get() < kept_out;
         if open {
             self.writers.set(self.writers.get() + 1);
             self.started.set(self.started.get() + u32::from(started));
+            self.count(m, started).await;
         }
         m.unlock(self.trans_lock, Side::Write).await;
         open
     }
 
-    /// `btrfs_end_transaction`.
+    /// Changes `use_count`, `num_writers` and, of who has started, `num_extwriters`, one after the other.
+    async fn count<M: Machine>(&self, m: &M, started: bool) {
+        for _ in 0..2 + u32::from(started) {
+            m.touch(self.counters, Access::Atomic);
+            m.settle().await;
+        }
+    }
+
+    /// `btrfs_end_transaction`. Who joined has no room to give back (`btrfs_trans_release_metadata`).
     pub async fn end<M: Machine>(&self, m: &M, handle: Handle) {
-        self.reservations.release(m).await;
-        m.touch(self.counters, Access::Write);
+        if handle.started {
+            self.reservations.release(m).await;
+        }
+        self.count(m, handle.started).await;
         self.writers.set(self.writers.get() - 1);
         self.started.set(self.started.get() - u32::from(handle.started));
         if self.is_awaited() {
