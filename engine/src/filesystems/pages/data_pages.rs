@@ -1,8 +1,9 @@
-//! Pages of file data in the caches: copying one that has left them costs the way from memory.
+//! Pages of file data: in the caches, where copying one that has left them costs the way from memory, and for whom they are on the list of
+//! active pages.
 
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::cached::{used_ago, Looks};
-use crate::waist::{CachedId, Machine};
+use crate::waist::{CachedId, Machine, TaskId};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -12,8 +13,25 @@ const NODE: usize = 64;
 /// A look at a page before it is copied: the slot in the node, and `struct page` (`filemap_get_entry`).
 const LOOK: Looks = Looks { chain: 2, others: 0 };
 
-/// The bodies of the pages under one node; those that nobody has copied from or to have none.
-type Node = Box<[Option<CachedId>; NODE]>;
+/// How often a page was read (`folio_mark_accessed`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accessed {
+    Never,
+    /// `PG_referenced`.
+    Once,
+    /// `PG_active`.
+    Active,
+}
+
+/// A page: its body, unless nobody has copied from it or to it, and how often it was read, unless nobody has looked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Page {
+    body: Option<CachedId>,
+    accessed: Option<Accessed>,
+}
+
+/// The pages under one node.
+type Node = Box<[Page; NODE]>;
 
 /// The pages of one file.
 #[derive(Default)]
@@ -21,6 +39,20 @@ struct FilePages {
     /// Whether they were there before the run.
     laid_out: bool,
     nodes: RefCell<Vec<Option<Node>>>,
+    /// Who read last, and which page (`prev_pos` of `struct file_ra_state`).
+    last_read: Cell<Option<(TaskId, u64)>>,
+}
+
+impl FilePages {
+    /// Does something with a page.
+    fn with<T>(&self, page: u64, act: impl FnOnce(&mut Page) -> T) -> T {
+        let (node, place) = (page as usize / NODE, page as usize % NODE);
+        let mut nodes = self.nodes.borrow_mut();
+        if nodes.len() <= node {
+            nodes.resize_with(node + 1, || None);
+        }
+        act(&mut nodes[node].get_or_insert_with(|| Box::new([Page::default(); NODE]))[place])
+    }
 }
 
 /// The pages of the files of a mount.
@@ -51,17 +83,36 @@ impl DataPages {
         }
     }
 
+    /// So many pages from one on are new, and nobody has read them.
+    pub fn made(&self, slot: u32, from: u64, pages: u64) {
+        let Some(file) = self.files.get(slot) else { return };
+        let mut nodes = file.nodes.borrow_mut();
+        for page in from..from + pages {
+            if let Some(Some(node)) = nodes.get_mut(page as usize / NODE) {
+                node[page as usize % NODE].accessed = Some(Accessed::Never);
+            }
+        }
+    }
+
+    /// A task reads these bytes. How many pages it finds active for the first time. Who reads on in a page does not count anew
+    /// (`filemap_read`); files that were there before the run have been read before.
+    pub fn read<M: Machine>(&self, m: &M, slot: u32, offset: u64, bytes: u32) -> u64 {
+        let file = self.files.get_or_make(slot, Rc::default);
+        let (first, end) = (offset / PAGE, (offset + u64::from(bytes.max(1))).div_ceil(PAGE));
+        let same = file.last_read.replace(Some((m.task(), end - 1))) == Some((m.task(), first));
+        let before = if file.laid_out { Accessed::Active } else { Accessed::Never };
+        let access = |page: &mut Page| {
+            let accessed = page.accessed.unwrap_or(before);
+            page.accessed = Some(if accessed == Accessed::Never { Accessed::Once } else { Accessed::Active });
+            accessed == Accessed::Once
+        };
+        (first + u64::from(same)..end).filter(|&page| file.with(page, access)).count() as u64
+    }
+
     /// The body of a page. One that was there before the run was used last at any time before; one that was written in it, now.
     fn body<M: Machine>(&self, m: &M, file: &FilePages, slot: u32, page: u64) -> CachedId {
-        let (node, place) = (page as usize / NODE, page as usize % NODE);
-        let mut nodes = file.nodes.borrow_mut();
-        if nodes.len() <= node {
-            nodes.resize_with(node + 1, || None);
-        }
-        let bodies = nodes[node].get_or_insert_with(|| Box::new([None; NODE]));
-        *bodies[place].get_or_insert_with(|| {
-            let number = (u64::from(slot) << 32) + page;
-            m.new_block(0..0, file.laid_out.then(|| used_ago(number, self.before.get(), PAGE as u32)))
-        })
+        let number = (u64::from(slot) << 32) + page;
+        let new = || m.new_block(0..0, file.laid_out.then(|| used_ago(number, self.before.get(), PAGE as u32)));
+        file.with(page, |page| *page.body.get_or_insert_with(new))
     }
 }
