@@ -315,7 +315,7 @@ impl Calls {
         m.at("read");
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
-        self.pages.copy(m, file.inode, offset, bytes);
+        self.pages.copy_from(m, file.inode, offset, bytes);
         self.folio_words.copy_from(m, file, offset, self.costs.read + self.folios.read(pages(bytes))).await;
         if self.reads_mark {
             self.lru.activate(m, self.pages.read(m, file.inode, offset, bytes)).await;
@@ -326,7 +326,7 @@ impl Calls {
     pub async fn overwrite<M: Machine>(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
-        self.pages.copy(m, file.inode, offset, bytes);
+        self.pages.copy_to(m, file.inode, offset, bytes);
         self.folio_words.copy_to(m, file, offset, self.overwriting(bytes)).await;
     }
 
