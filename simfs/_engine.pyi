@@ -139,7 +139,7 @@ class _Machine(Protocol):
         """Go through these lines of it: those that other CPUs have changed since this one was there are fetched."""
     def new_block(self, first: int, lines: int, ago: int | None, /) -> int:
         """Make a block of a structure with these lines, used just now or so many bytes ago."""
-    def use_block(self, task: int, block: int, count: int, /) -> None:
+    def use_block(self, task: int, block: int, count: int, /) -> bool:
         """Use so many bytes of a block: its lines come from where they are, and are here from now on."""
     def fetch_block(self, task: int, block: int, chain: int, lines: int, /) -> None:
         """Use lines of a block at the price of where it is: `chain` one after the other, `lines` in any order."""

@@ -76,3 +76,52 @@ def test_both_machines_copy_the_same(tmp_path: Path, kind: str) -> None:
         llc_ns=30.0,
     )
     assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 1e6}) > 50
+
+
+WRITERS = """\
+simfs: 1
+name: writers
+title: Two tasks on two CPUs write over the beginning of a file
+machine: {profile: server-24, cpus: 2}
+kernel: linux-6.12
+filesystem: {kind: ext4, size: 8 GiB}
+device: nvme
+workload:
+  kind: mix
+  tasks: 2
+  directories: shared
+  file_set: shared
+  files: 2
+  binding: compact
+  order: in-turn
+  operations: [{op: read, on: first}, {op: overwrite, on: last}]
+measure: {warmup: 200 us, duration: 4 ms, replications: 1}
+"""
+
+
+def written(tmp_path: Path, size: str, *options: str) -> Spec:
+    """Both tasks read so many bytes of a file and write as many over another."""
+    sizes = (f"workload.operations.{place}.size={size}" for place in (0, 1))
+    return written_spec(tmp_path / "writers.yaml", WRITERS, *sizes, *options)
+
+
+def time_of_turn(given: Spec) -> float:
+    """Nanoseconds from one turn of a task to the next."""
+    result: dict[str, Any] = read_answer(given)
+    return float(2 * result["window_ns"] / result["operations"])
+
+
+def test_a_writer_fetches_the_lines_that_another_cpu_has_written(tmp_path: Path) -> None:
+    """A page of 64 lines that both write takes longer than one line, although the copying takes the same here."""
+    one, all_of_it = (time_of_turn(written(tmp_path, size)) for size in ("64 B", "4 KiB"))
+    assert all_of_it - one > 100
+
+
+def test_a_page_that_nobody_else_writes_is_with_its_writer(tmp_path: Path) -> None:
+    own = ("workload.file_set=own",)
+    one, all_of_it = (time_of_turn(written(tmp_path, size, *own)) for size in ("64 B", "4 KiB"))
+    assert all_of_it == pytest.approx(one, rel=0.02)
+
+
+def test_both_machines_move_the_same_lines_of_pages(tmp_path: Path) -> None:
+    assert_same(written(tmp_path, "4 KiB") | {"warmup_ns": 2e5, "duration_ns": 1e6})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from machines import assert_same
 
-from engine import Spec, simulate
+from engine import Spec, run_scenario, simulate
 from simfs import _engine
 from simfs.results.run_result import LockStats
 from simfs.scenario import expand, load, to_run_spec
@@ -186,6 +187,50 @@ def test_batches_are_those_of_the_kernels() -> None:
     assert release == ["batches", "runs", "runs", "batches"]
     drains = [load_kernel(f"linux-{version}").rules["mm.exit_drains"] for version in ("6.13", "6.14")]
     assert drains == [True, False]
+
+
+READ_AGAIN = """
+simfs: 1
+name: read-again
+title: A new file that is read
+question: how often does it take the lock of the list of pages?
+machine: {{profile: server-24, cpus: 2}}
+kernel: {{profile: linux-6.5, rules: {{mm.activates: {activates}}}}}
+filesystem: {{kind: {filesystem}, size: 8 GiB}}
+device: {{profile: ramdisk}}
+workload:
+  kind: mix
+  tasks: 1
+  order: in-turn
+  operations: [{{op: create}}, {{op: append, size: 120 KiB, on: made}}, {reads} {{op: unlink, on: made}}]
+measure: {{warmup: 1 ms, duration: 5 ms, replications: 1, seed: 1}}
+"""
+
+
+def holds_of_a_file(path: Path, reads: int, filesystem: str = "ext4", *, activates: bool = True) -> float:
+    """How often a file of 30 pages takes the lock, of which 15 are collected at a time, if it is read so often."""
+    text = READ_AGAIN.format(
+        activates=str(activates).lower(),
+        filesystem=filesystem,
+        reads="{op: read, size: 120 KiB, on: made}," * reads,
+    )
+    run = run_scenario(path / "read-again.yaml", text, warmup_ns=1e6, duration_ns=5e6)
+    (lock,) = (one for one in run.locks if one.name == "mm.lru_lock")
+    return lock.acquired / run.operations
+
+
+@pytest.mark.parametrize(("reads", "more"), [(1, 0), (2, 2), (4, 2)])
+def test_pages_of_a_new_file_become_active_when_they_are_read_for_the_second_time(
+    tmp_path: Path, reads: int, more: int
+) -> None:
+    """Once, in two batches (`folio_mark_accessed`)."""
+    assert holds_of_a_file(tmp_path, reads) - holds_of_a_file(tmp_path, 0) == pytest.approx(more, abs=0.1)
+
+
+def test_no_page_becomes_active_on_lists_by_generation_or_on_tmpfs(tmp_path: Path) -> None:
+    unread, unread_tmpfs = holds_of_a_file(tmp_path, 0), holds_of_a_file(tmp_path, 0, "tmpfs")
+    assert holds_of_a_file(tmp_path, 3, activates=False) == pytest.approx(unread, abs=0.1)
+    assert holds_of_a_file(tmp_path, 3, "tmpfs") == pytest.approx(unread_tmpfs, abs=0.1)
 
 
 @pytest.mark.slow

@@ -257,8 +257,9 @@ class TinyMachine:
         self.calls["new_block"] += 1
         return self.calls["new_block"]
 
-    def use_block(self, task: int, block: int, count: int) -> None:
+    def use_block(self, task: int, block: int, count: int) -> bool:
         self.calls["use_block"] += 1
+        return False
 
     def fetch_block(self, task: int, block: int, chain: int, lines: int) -> None:
         self.calls["fetch_block"] += 1

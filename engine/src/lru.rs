@@ -19,9 +19,10 @@ const SWAP_CLUSTER_MAX: u64 = 32;
 /// What is done with a page, each part at one time for many of them.
 #[derive(Clone, Copy, Debug)]
 struct Work {
-    /// Under the lock: `lru_add`; `lruvec_del_folio`.
+    /// Under the lock: `lru_add`; `lruvec_del_folio`; `folio_activate_fn`.
     add: Time,
     release: Time,
+    activate: Time,
     /// Not under it: `unmap_page_range`; `free_unref_folios` and gathering the next batch.
     unmap: Time,
     free: Time,
@@ -48,8 +49,12 @@ pub struct Lru {
     exit_drains: bool,
     /// Who frees a process's pages gives way after each batch that was gathered.
     gives_way: bool,
+    /// There are lists of active and of inactive pages, and not of generations.
+    activates: bool,
     work: Work,
     batches: RefCell<Vec<Batch>>,
+    /// How many pages each CPU has found active and not moved yet (`cpu_fbatches.activate`).
+    activated: RefCell<Vec<u64>>,
 }
 
 impl Lru {
@@ -66,13 +71,16 @@ impl Lru {
             released: spec.kernel.rules.page_release,
             exit_drains: spec.kernel.rules.exit_drains,
             gives_way: spec.kernel.rules.gather_gives_way,
+            activates: spec.kernel.rules.activates,
             work: Work {
                 add: work(c.code_lru_add),
                 release: work(c.code_lru_release),
+                activate: work(c.code_lru_activate),
                 unmap: work(c.code_unmap_page),
                 free: work(c.code_free_page),
             },
             batches: RefCell::new(vec![Batch::default(); cpus as usize]),
+            activated: RefCell::new(vec![0; cpus as usize]),
         }
     }
 
@@ -121,7 +129,35 @@ impl Lru {
         }
     }
 
-    /// `lru_add_drain`, `folio_batch_move_lru`: what the task's CPU has collected goes onto the list, and off it again what nobody
+    /// Pages on the list that were read for the second time (`folio_activate`).
+    pub async fn activate<M: Machine>(&self, m: &M, pages: u64) {
+        for _ in 0..if self.activates { pages } else { 0 } {
+            let collected = {
+                let own = &mut self.activated.borrow_mut()[m.cpu() as usize];
+                *own += 1;
+                *own
+            };
+            if collected == self.size {
+                self.move_active(m).await;
+            }
+        }
+    }
+
+    /// What the task's CPU has found active goes to the list of such pages.
+    async fn move_active<M: Machine>(&self, m: &M) {
+        let pages = std::mem::take(&mut self.activated.borrow_mut()[m.cpu() as usize]);
+        if pages > 0 {
+            self.hold(m, pages * self.work.activate).await;
+        }
+    }
+
+    /// `lru_add_drain`: all that the task's CPU has collected.
+    async fn drain_all<M: Machine>(&self, m: &M) {
+        self.drain(m).await;
+        self.move_active(m).await;
+    }
+
+    /// `folio_batch_move_lru`: what the task's CPU has collected goes onto the list, and off it again what nobody
     /// uses any more.
     async fn drain<M: Machine>(&self, m: &M) {
         let batch = std::mem::take(&mut self.batches.borrow_mut()[m.cpu() as usize]);
@@ -142,7 +178,7 @@ impl Lru {
     /// `truncate_inode_pages_final`: a file that goes drops its pages. Before the first what the CPU has collected goes onto the
     /// list, as it may be there (`__folio_batch_release`).
     pub async fn truncate<M: Machine>(&self, m: &M, mut pages: u64) {
-        self.drain(m).await;
+        self.drain_all(m).await;
         while pages > 0 {
             let few = pages.min(self.size);
             pages -= few;
@@ -154,7 +190,7 @@ impl Lru {
     /// the list yet. It gives way in between (`zap_pmd_range`, `tlb_batch_pages_flush`), and so before its parent is told.
     pub async fn exit_mmap<M: Machine>(&self, m: &M, pages: u64) {
         if self.exit_drains {
-            self.drain(m).await;
+            self.drain_all(m).await;
         }
         m.run(Account::System, pages * self.work.unmap).await;
         let pages = pages - self.leave(m, pages);

@@ -103,12 +103,14 @@ class Waist:
         warmth = self.machine.warmth
         return 0 if warmth is None else warmth.blocks.new_block(range(first, first + lines), ago)
 
-    def use_block(self, task: int, block: int, count: int) -> None:
-        """Use so many bytes of a block."""
-        if (warmth := self.machine.warmth) is not None:
-            home, lines = warmth.use_block(self._task(task), block, count)
-            for line in lines if home is not Home.CORE else ():
-                self.machine.lines[line].drive_out(home)
+    def use_block(self, task: int, block: int, count: int) -> bool:
+        """Use so many bytes of a block. Returns whether memory had it."""
+        if (warmth := self.machine.warmth) is None:
+            return False
+        home, lines = warmth.use_block(self._task(task), block, count)
+        for line in lines if home is not Home.CORE else ():
+            self.machine.lines[line].drive_out(home)
+        return home is Home.MEMORY
 
     def fetch_block(self, task: int, block: int, chain: int, lines: int) -> None:
         """Use more of a block: `chain` lines one after the other, and `lines` in any order."""

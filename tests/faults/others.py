@@ -76,8 +76,20 @@ OTHERS = [
     Fault(
         "lru: what a CPU has collected is not on the list when a file goes",
         E + "lru.rs",
-        "    pub async fn truncate<M: Machine>(&self, m: &M, mut pages: u64) {\n        self.drain(m).await;",
-        "    pub async fn truncate<M: Machine>(&self, m: &M, mut pages: u64) {\n        if !FAULT { self.drain(m).await; }",
+        "    pub async fn truncate<M: Machine>(&self, m: &M, mut pages: u64) {\n        self.drain_all(m).await;",
+        "    pub async fn truncate<M: Machine>(&self, m: &M, mut pages: u64) {\n        if !FAULT { self.drain_all(m).await; }",
+    ),
+    Fault(
+        "lru: a page becomes active when it is read for the first time",
+        E + "filesystems/pages/data_pages.rs",
+        "            accessed == Accessed::Once",
+        "            accessed == if FAULT { Accessed::Never } else { Accessed::Once }",
+    ),
+    Fault(
+        "pages: who writes lines of a page takes them from nobody",
+        E + "filesystems/pages/data_pages.rs",
+        "        self.copy(m, slot, (offset, bytes), Access::Write);",
+        "        self.copy(m, slot, (offset, bytes), if FAULT { Access::Read } else { Access::Write });",
     ),
     Fault(
         "lru: freed pages are freed again with the next batch",

@@ -99,6 +99,8 @@ pub struct Calls {
     /// The lists of pages; by file, its folios that are new since it was laid out.
     lru: Rc<Lru>,
     written: BySlot<u64>,
+    /// Reads are those of `filemap_read`. tmpfs has its own, whose pages are on other lists.
+    reads_mark: bool,
 }
 
 impl Calls {
@@ -139,6 +141,7 @@ impl Calls {
             summed,
             lru,
             written,
+            reads_mark: kind != "tmpfs",
         })
     }
 
@@ -312,15 +315,18 @@ impl Calls {
         m.at("read");
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
-        self.pages.copy(m, file.inode, offset, bytes);
+        self.pages.copy_from(m, file.inode, offset, bytes);
         self.folio_words.copy_from(m, file, offset, self.costs.read + self.folios.read(pages(bytes))).await;
+        if self.reads_mark {
+            self.lru.activate(m, self.pages.read(m, file.inode, offset, bytes)).await;
+        }
     }
 
     /// The copying over cached pages that have blocks.
     pub async fn overwrite<M: Machine>(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
-        self.pages.copy(m, file.inode, offset, bytes);
+        self.pages.copy_to(m, file.inode, offset, bytes);
         self.folio_words.copy_to(m, file, offset, self.overwriting(bytes)).await;
     }
 
@@ -352,6 +358,7 @@ impl Calls {
         };
         m.run(Account::System, time).await;
         self.written.put(file.inode, self.written(file) + folios);
+        self.pages.made(file.inode, size.div_ceil(PAGE), new);
         self.lru.add(m, folios).await;
     }
 

@@ -115,6 +115,8 @@ rules! {
     "mm.page_release" => page_release: mm::PageRelease = mm::PageRelease::Batches;
     /// A process that ends first puts on the list what its CPU has collected (`lru_add_drain` in `exit_mmap`).
     "mm.exit_drains" => exit_drains: bool = true;
+    /// A page that is read for the second time goes to the list of active pages (`folio_mark_accessed`).
+    "mm.activates" => activates: bool = true;
     /// Areas that a process unmaps go to RCU (`vm_area_free`).
     "mm.area_rcu" => area_rcu: bool = true;
     /// What one `inode_hash_lock` guards.

@@ -150,8 +150,8 @@ impl Machine for Context {
         self.state().new_block(lines, ago)
     }
 
-    fn use_block(&self, block: CachedId, bytes: u32) {
-        self.state().use_block(self.id, block, bytes);
+    fn use_block(&self, block: CachedId, bytes: u32) -> bool {
+        self.state().use_block(self.id, block, bytes)
     }
 
     fn fetch_block(&self, block: CachedId, chain: u32, lines: u32) {

@@ -89,8 +89,8 @@ pub trait Machine: Clone + 'static {
     /// A block of a structure with these lines, none of which is in another: made just now, or last used so many bytes ago.
     fn new_block(&self, lines: Range<LineId>, ago: Option<u64>) -> CachedId;
     /// Uses so many bytes of a block. If more other bytes than a cache holds were used there since its last use, its lines are in
-    /// the last-level cache or in memory.
-    fn use_block(&self, block: CachedId, bytes: u32);
+    /// the last-level cache or in memory. Returns whether memory had it.
+    fn use_block(&self, block: CachedId, bytes: u32) -> bool;
     /// Uses more of a block, without lines of its own: `chain` cache lines each of which says where the next one is, and `lines` in any
     /// order. They cost something if the core did not have them at the last [`Machine::use_block`].
     fn fetch_block(&self, block: CachedId, chain: u32, lines: u32);

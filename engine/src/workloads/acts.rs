@@ -358,6 +358,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         let name = match which {
             Which::Any => None,
             Which::First => return (self.files() > 0).then_some(0),
+            Which::Last => return self.files().checked_sub(1),
             Which::Made => self.made,
             Which::Written => self.written,
             Which::Synced => self.synced,

@@ -174,8 +174,8 @@ impl Machine for Foreign {
         self.ask("new_block", (lines.start, lines.len(), ago))
     }
 
-    fn use_block(&self, block: CachedId, bytes: u32) {
-        self.tell("use_block", (self.task, block, bytes));
+    fn use_block(&self, block: CachedId, bytes: u32) -> bool {
+        self.ask("use_block", (self.task, block, bytes))
     }
 
     fn fetch_block(&self, block: CachedId, chain: u32, lines: u32) {

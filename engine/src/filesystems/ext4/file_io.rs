@@ -119,7 +119,7 @@ impl Ext4 {
                 self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
                 self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
             }
-            self.sb.calls.pages.copy(m, file.inode, io.offset, io.bytes);
+            self.sb.calls.pages.copy_from(m, file.inode, io.offset, io.bytes);
             m.run(Account::System, c.read_page * io.pages()).await;
             touch_atime(self, m, Timed::File(file.inode)).await;
         }
@@ -144,7 +144,7 @@ impl Ext4 {
         self.update_times(m, file.inode).await;
         for page in 0..io.pages() {
             let bytes = io.bytes.min(BLOCK);
-            self.sb.calls.pages.copy(m, file.inode, io.offset + page * u64::from(BLOCK), bytes);
+            self.sb.calls.pages.copy_to(m, file.inode, io.offset + page * u64::from(BLOCK), bytes);
             if self.io.rules.write_handles && self.journal.on {
                 let handle = self.journal.start(m, credits::INODE).await;
                 m.run(Account::System, c.handle + each).await;

@@ -1,19 +1,63 @@
-//! Pages of file data in the caches: copying one that has left them costs the way from memory.
+//! Pages of file data: copying one that has left the caches costs the way from memory; one of which another CPU has written lines, these; and
+//! one that is read again goes to the list of active pages.
 
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::cached::{used_ago, Looks};
-use crate::waist::{CachedId, Machine};
+use crate::waist::{Access, CachedId, ContentsId, CpuId, Machine, TaskId};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 const PAGE: u64 = 4096;
+const LINE: u64 = 64;
 /// Pages of a node of a file's tree of pages (`XA_CHUNK_SIZE`).
 const NODE: usize = 64;
 /// A look at a page before it is copied: the slot in the node, and `struct page` (`filemap_get_entry`).
 const LOOK: Looks = Looks { chain: 2, others: 0 };
 
-/// The bodies of the pages under one node; those that nobody has copied from or to have none.
-type Node = Box<[Option<CachedId>; NODE]>;
+/// How often a page was read (`folio_mark_accessed`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accessed {
+    Never,
+    /// `PG_referenced`.
+    Once,
+    /// `PG_active`.
+    Active,
+}
+
+/// Who has copied from a page or to it. What the first CPU has written before a second one comes is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Users {
+    #[default]
+    Nobody,
+    One(CpuId),
+    Several(ContentsId),
+}
+
+/// A page: its body, unless nobody has copied from it or to it, and how often it was read, unless nobody has looked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Page {
+    body: Option<CachedId>,
+    users: Users,
+    accessed: Option<Accessed>,
+}
+
+impl Page {
+    /// The task's CPU uses it. What is in it, if another CPU has used it too.
+    fn used_by<M: Machine>(&mut self, m: &M) -> Option<ContentsId> {
+        self.users = match self.users {
+            Users::Nobody => Users::One(m.cpu()),
+            Users::One(cpu) if cpu != m.cpu() => Users::Several(m.new_contents()),
+            same => same,
+        };
+        match self.users {
+            Users::Several(contents) => Some(contents),
+            _ => None,
+        }
+    }
+}
+
+/// The pages under one node.
+type Node = Box<[Page; NODE]>;
 
 /// The pages of one file.
 #[derive(Default)]
@@ -21,6 +65,20 @@ struct FilePages {
     /// Whether they were there before the run.
     laid_out: bool,
     nodes: RefCell<Vec<Option<Node>>>,
+    /// Who read last, and which page (`prev_pos` of `struct file_ra_state`).
+    last_read: Cell<Option<(TaskId, u64)>>,
+}
+
+impl FilePages {
+    /// Does something with a page.
+    fn with<T>(&self, page: u64, act: impl FnOnce(&mut Page) -> T) -> T {
+        let (node, place) = (page as usize / NODE, page as usize % NODE);
+        let mut nodes = self.nodes.borrow_mut();
+        if nodes.len() <= node {
+            nodes.resize_with(node + 1, || None);
+        }
+        act(&mut nodes[node].get_or_insert_with(|| Box::new([Page::default(); NODE]))[place])
+    }
 }
 
 /// The pages of the files of a mount.
@@ -38,30 +96,64 @@ impl DataPages {
         self.before.set(self.before.get() + bytes.div_ceil(PAGE));
     }
 
-    /// A task copies from or to the pages of these bytes.
-    pub fn copy<M: Machine>(&self, m: &M, slot: u32, offset: u64, bytes: u32) {
+    /// A task copies from the pages of these bytes.
+    pub fn copy_from<M: Machine>(&self, m: &M, slot: u32, offset: u64, bytes: u32) {
+        self.copy(m, slot, (offset, bytes), Access::Read);
+    }
+
+    /// The same to them.
+    pub fn copy_to<M: Machine>(&self, m: &M, slot: u32, offset: u64, bytes: u32) {
+        self.copy(m, slot, (offset, bytes), Access::Write);
+    }
+
+    fn copy<M: Machine>(&self, m: &M, slot: u32, (offset, bytes): (u64, u32), access: Access) {
         let file = self.files.get_or_make(slot, Rc::default);
         let end = offset + u64::from(bytes.max(1));
         for page in offset / PAGE..end.div_ceil(PAGE) {
             let body = self.body(m, &file, slot, page);
-            let part = (end.min((page + 1) * PAGE) - offset.max(page * PAGE)) as u32;
-            m.use_block(body, part + LOOK.bytes());
+            let (from, to) = (offset.max(page * PAGE) - page * PAGE, end.min((page + 1) * PAGE) - page * PAGE);
+            let part = (to - from) as u32;
+            let in_memory = m.use_block(body, part + LOOK.bytes());
             m.fetch_block(body, LOOK.chain, LOOK.others);
             m.stream_block(body, part);
+            let contents = file.with(page, |page| page.used_by(m));
+            if let Some(contents) = contents.filter(|_| !in_memory) {
+                m.touch_contents(contents, (from / LINE) as u32..to.div_ceil(LINE) as u32, access);
+            }
         }
+    }
+
+    /// So many pages from one on are new: nobody has read them, nor has another CPU their lines.
+    pub fn made(&self, slot: u32, from: u64, pages: u64) {
+        let Some(file) = self.files.get(slot) else { return };
+        let mut nodes = file.nodes.borrow_mut();
+        for page in from..from + pages {
+            if let Some(Some(node)) = nodes.get_mut(page as usize / NODE) {
+                let page = &mut node[page as usize % NODE];
+                (page.accessed, page.users) = (Some(Accessed::Never), Users::Nobody);
+            }
+        }
+    }
+
+    /// A task reads these bytes. How many pages it finds active for the first time. Who reads on in a page does not count anew
+    /// (`filemap_read`); files that were there before the run have been read before.
+    pub fn read<M: Machine>(&self, m: &M, slot: u32, offset: u64, bytes: u32) -> u64 {
+        let file = self.files.get_or_make(slot, Rc::default);
+        let (first, end) = (offset / PAGE, (offset + u64::from(bytes.max(1))).div_ceil(PAGE));
+        let same = file.last_read.replace(Some((m.task(), end - 1))) == Some((m.task(), first));
+        let before = if file.laid_out { Accessed::Active } else { Accessed::Never };
+        let access = |page: &mut Page| {
+            let accessed = page.accessed.unwrap_or(before);
+            page.accessed = Some(if accessed == Accessed::Never { Accessed::Once } else { Accessed::Active });
+            accessed == Accessed::Once
+        };
+        (first + u64::from(same)..end).filter(|&page| file.with(page, access)).count() as u64
     }
 
     /// The body of a page. One that was there before the run was used last at any time before; one that was written in it, now.
     fn body<M: Machine>(&self, m: &M, file: &FilePages, slot: u32, page: u64) -> CachedId {
-        let (node, place) = (page as usize / NODE, page as usize % NODE);
-        let mut nodes = file.nodes.borrow_mut();
-        if nodes.len() <= node {
-            nodes.resize_with(node + 1, || None);
-        }
-        let bodies = nodes[node].get_or_insert_with(|| Box::new([None; NODE]));
-        *bodies[place].get_or_insert_with(|| {
-            let number = (u64::from(slot) << 32) + page;
-            m.new_block(0..0, file.laid_out.then(|| used_ago(number, self.before.get(), PAGE as u32)))
-        })
+        let number = (u64::from(slot) << 32) + page;
+        let new = || m.new_block(0..0, file.laid_out.then(|| used_ago(number, self.before.get(), PAGE as u32)));
+        file.with(page, |page| *page.body.get_or_insert_with(new))
     }
 }

@@ -184,14 +184,15 @@ impl State {
         self.warmth.as_mut().map_or(0, |warmth| warmth.blocks.new_block(lines, ago))
     }
 
-    /// Task `id` uses so many bytes of a block; if that was driven out, so are its lines.
-    pub(in crate::machine) fn use_block(&mut self, id: TaskId, block: CachedId, bytes: u32) {
-        let Some(warmth) = &mut self.warmth else { return };
+    /// Task `id` uses so many bytes of a block; if that was driven out, so are its lines. Whether memory had it.
+    pub(in crate::machine) fn use_block(&mut self, id: TaskId, block: CachedId, bytes: u32) -> bool {
+        let Some(warmth) = &mut self.warmth else { return false };
         let cpu = self.tasks[id as usize].cpu;
         let (home, lines) = warmth.use_block(&self.topology, cpu, block, bytes);
         if home != Home::Core {
             lines.for_each(|line| self.lines[line as usize].drive_out(home));
         }
+        home == Home::Memory
     }
 
     /// Task `id` looks at `chain` lines of a block one after the other, and at `lines` in any order.

@@ -51,7 +51,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         let count = self.pool.borrow().directories.len();
         Ok(match which {
             Which::First => 0,
-            Which::Made => count - 1,
+            Which::Made | Which::Last => count - 1,
             _ => self.choice.pick(&mut self.random, count as u64) as usize,
         })
     }

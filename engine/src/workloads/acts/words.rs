@@ -133,6 +133,8 @@ pub enum Which {
     Read,
     /// The first of the set.
     First,
+    /// The last of the set.
+    Last,
 }
 
 impl Which {
@@ -145,6 +147,7 @@ impl Which {
             ("synced", Self::Synced),
             ("read", Self::Read),
             ("first", Self::First),
+            ("last", Self::Last),
         ];
         let found = words.into_iter().find(|(name, _)| *name == word);
         found

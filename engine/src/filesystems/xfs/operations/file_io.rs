@@ -346,7 +346,7 @@ impl Xfs {
             m.lock(inode.iolock, Side::Read).await;
         }
         self.read_pages(m, file, &open, io).await;
-        self.sb.calls.pages.copy(m, file.inode, io.offset, io.bytes);
+        self.sb.calls.pages.copy_from(m, file.inode, io.offset, io.bytes);
         m.run(Account::System, c.read_page * io.pages()).await;
         touch_atime(self, m, Timed::File(file.inode)).await;
         if locks {
@@ -379,7 +379,7 @@ impl Xfs {
         let copy = self.copy_time(&open, io);
         self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
         open.pages.write(io.offset, io.bytes);
-        self.sb.calls.pages.copy(m, file.inode, io.offset, io.bytes);
+        self.sb.calls.pages.copy_to(m, file.inode, io.offset, io.bytes);
         m.run(Account::System, copy).await;
         self.dirtied(m, file.inode).await;
         m.unlock(inode.iolock, side).await;
