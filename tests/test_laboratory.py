@@ -136,6 +136,7 @@ def test_plans_name_functions_of_init_and_kernels_that_there_are(name: str) -> N
     kinds = set(re.findall(r'^    \{"(\w+)"', (TOOL / "guest/files.c").read_text(), re.MULTILINE))
     loops = re.findall(r"LOOP\((\w+)\)", (TOOL.parent / "file-operations/operations.c").read_text())
     kinds |= {f"{directories}:{loop}" for directories in ("own", "one") for loop in loops}
+    kinds |= {"randrw"} | {f"readers:{n}" for n in range(25)}  # readers.c
     names = [guest.name for guest in plan.LOADS[name]]
     assert len(set(names)) == len(names)
     for guest in plan.LOADS[name]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pytest
+from machines import assert_same
 
 from engine import Spec, lock_cycle, scenario_spec, simulate, the_lock
 from simfs import _engine
@@ -269,3 +270,40 @@ def test_an_idle_cpu_does_the_rest_of_a_queued_wakeup(queue: bool) -> None:
     assert granted.granted_idle_ns / lock.handoffs == pytest.approx(1000 - rest + 300 + 700 + 500, rel=1e-3)
     assert granted.granted_behind_ns / lock.handoffs == pytest.approx(1500 + rest, rel=1e-3)
     assert of(result.wakes, "load").to_run_idle.p50_ns == pytest.approx(4000, rel=0.01)
+
+
+def in_turn(think: float, *, waits: bool) -> Spec:
+    """Two tasks in turn; until a sleeper has left its queue a CPU takes 734 ns of a switch of 1,500."""
+    costs = {**PRICES, "instruction": 0.5}
+    kernel = {"rules": {"sched.waits_for_dequeue": waits}}
+    spec = lock_cycle(
+        "semaphore", 2, 2, think_ns=think, hold_ns=10_000, costs=costs, idle_states=IDLE, kernel=kernel
+    )
+    return spec | {"warmup_ns": 0, "duration_ns": 2e7}
+
+
+def time_of_a_hand_over(spec: Spec) -> float:
+    result = simulate(spec)
+    assert the_lock(result).handoffs == pytest.approx(result.operations, abs=2)
+    return result.window_ns / result.operations
+
+
+BEING_DEQUEUED, ASLEEP = 12_000, 8_000
+"""Times between two holds with which a task asks for the lock shortly, or long, before the other one releases it."""
+
+
+def test_who_wakes_a_task_that_is_being_dequeued_waits_for_the_switch() -> None:
+    late = time_of_a_hand_over(in_turn(BEING_DEQUEUED, waits=True)) - time_of_a_hand_over(
+        in_turn(BEING_DEQUEUED, waits=False)
+    )
+    assert 1500 - 734 < late < 1500
+
+
+def test_who_wakes_a_task_that_has_left_its_queue_does_not_wait() -> None:
+    assert time_of_a_hand_over(in_turn(ASLEEP, waits=True)) == time_of_a_hand_over(
+        in_turn(ASLEEP, waits=False)
+    )
+
+
+def test_both_machines_agree_on_who_waits_for_a_run_queue() -> None:
+    assert_same(in_turn(BEING_DEQUEUED, waits=True))

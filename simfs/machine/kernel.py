@@ -84,6 +84,7 @@ class Kernel:
     kthread_stacking: bool
     """Whom a kernel thread of its own CPU wakes stays there if that has nothing else to do."""
     wakeup_queue: bool
+    waits_for_dequeue: bool
     """Who wakes somebody on an idle CPU leaves most of it to that CPU."""
     busiest: str
     """What makes CPUs the busiest, to take a task from: tasks `waiting`, `utilization`, or that and `runnable`."""
@@ -119,6 +120,8 @@ class Kernel:
     rwsem_reader_spin_cap: Time
     grace_period: Time
     """RCU grace period that a percpu-rwsem's writer waits for."""
+    dequeue: Time
+    """What of a switch it takes until who goes to sleep has left the run queue."""
     seek_cpu: Time
     """What it takes to look at a CPU for a new task."""
     queue_new: Time
@@ -179,6 +182,7 @@ class Kernel:
             recent_cpu=rules["sched.recent_cpu"],
             kthread_stacking=rules["sched.kthread_stacking"],
             wakeup_queue=rules["sched.wakeup_queue"],
+            waits_for_dequeue=rules["sched.waits_for_dequeue"],
             busiest=rules["sched.busiest"],
             numa_imbalance=rules["sched.numa_imbalance"],
             newidle=rules["sched.newidle"],
@@ -193,6 +197,7 @@ class Kernel:
             locks=kernel["locks"],
             migration_cost=from_ns(constants["migration_cost"]),
             **_lock_constants(constants, kernel["tick_ns"]),
+            dequeue=from_ns(constants["code_dequeue"] * instruction),
             seek_cpu=from_ns(constants["code_seek_cpu"] * instruction),
             queue_new=from_ns(constants["code_queue_new"] * instruction),
             look_cpu=from_ns(constants["code_look_cpu"] * instruction),

@@ -89,6 +89,8 @@ rules! {
     "sched.kthread_stacking" => kthread_stacking: bool = true;
     /// Who wakes somebody on an idle CPU leaves most of it to that CPU (`ttwu_queue_wakelist`).
     "sched.wakeup_queue" => wakeup_queue: bool = true;
+    /// Who wakes a task that is being taken off its run queue waits for the queue's lock (`ttwu_runnable`, `__block_task`).
+    "sched.waits_for_dequeue" => waits_for_dequeue: bool = true;
     /// From which CPUs an idle one takes a task (`group_classify`).
     "sched.busiest" => busiest: sched::Busiest = sched::Busiest::Runnable;
     /// How much busier a NUMA node may become than another (`adjust_numa_imbalance`, `imb_numa_nr`).

@@ -68,6 +68,8 @@ pub struct Kernel {
     pub rwsem_reader_spin: (Time, Time, Time),
     /// RCU grace period (percpu-rwsem writers).
     pub grace_period: Time,
+    /// What of a switch it takes until who goes to sleep has left the run queue.
+    pub dequeue: Time,
     /// What it takes to look at a CPU for a new task, and to queue that there.
     pub seek_cpu: Time,
     /// See `seek_cpu`.
@@ -126,6 +128,7 @@ impl Kernel {
                 from_ns(constants.rwsem_reader_spin_cap),
             ),
             grace_period: from_ns(constants.percpu_rwsem_grace_period),
+            dequeue: from_ns(constants.code_dequeue * instruction),
             seek_cpu: from_ns(constants.code_seek_cpu * instruction),
             queue_new: from_ns(constants.code_queue_new * instruction),
             look_cpu: from_ns(constants.code_look_cpu * instruction),

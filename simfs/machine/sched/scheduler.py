@@ -283,7 +283,19 @@ class Scheduler:
             return
         cpu = self.placement.choose(task, waker)
         self._note_wakeup(task, cpu, waker)
+        if waker and self.machine.kernel.waits_for_dequeue:
+            self._wait_for_dequeue(waker, task)
         self._enqueue_for(waker, task, cpu, Entering.WOKEN, fetched)
+
+    def _wait_for_dequeue(self, waker: Task, task: Task) -> None:
+        """Let the waker wait for the lock of the run queue that another CPU is just taking `task` off.
+
+        `on_rq` is cleared after the dequeuing (`__block_task`, 6.12), and until then `ttwu_runnable` asks for the lock,
+        which that CPU has until it has switched.
+        """
+        at, slept = self.now + waker.segment.debt, task.times.since
+        if waker.cpu is not task.cpu and at < slept + self.machine.kernel.dequeue:
+            waker.segment.debt += max(slept + self.machine.costs.context_switch - at, 0)
 
     def _note_wakeup(self, task: Task, cpu: Cpu, waker: Task | None) -> None:
         """Record that a sleeper is woken and is to go to `cpu`, where it has not been put yet."""

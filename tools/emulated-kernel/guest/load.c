@@ -33,6 +33,7 @@ struct counts {
     double time;
     double idle, busy; /* clock ticks of all CPUs */
     long switches, forks, operations, migrations;
+    long task[MAX_TASKS];
 };
 
 static void rest(double seconds)
@@ -95,7 +96,7 @@ static void count(struct counts *c, const struct shared *shared, int tasks)
     c->time = now();
     c->operations = 0;
     for (int i = 0; i < tasks; i++)
-        c->operations += shared->task[i].operations;
+        c->operations += c->task[i] = shared->task[i].operations;
 }
 
 void tracing(int on)
@@ -109,6 +110,15 @@ void tracing(int on)
     close(fd);
 }
 
+/* A second, by the tasks that only read. */
+static double reads(const struct counts *a, const struct counts *b)
+{
+    double sum = 0;
+    for (int i = 0; i < readers; i++)
+        sum += (double)(b->task[i] - a->task[i]);
+    return sum / (b->time - a->time);
+}
+
 static void report(const struct options *o, int window, const struct counts *a, const struct counts *b)
 {
     double seconds = b->time - a->time, idle = b->idle - a->idle, all = idle + b->busy - a->busy;
@@ -116,9 +126,12 @@ static void report(const struct options *o, int window, const struct counts *a, 
     if (!strcmp(o->kind->name, "compile")) /* finer than whole compiles */
         operations = (double)(b->forks - a->forks) / FORKS_A_COMPILE;
     printf("RESULT kind=%s tasks=%d pin=%d own=%d window=%d seconds=%.6f operations=%.1f rate=%.1f idle=%.3f switches=%.4f"
-           " migrations=%.4f\n", o->kind->name, o->tasks, o->pin, o->own, window, seconds, operations,
+           " migrations=%.4f", o->kind->name, o->tasks, o->pin, o->own, window, seconds, operations,
            operations / seconds, 100 * idle / all, (double)(b->switches - a->switches) / operations,
            (double)(b->migrations - a->migrations) / operations);
+    if (readers)
+        printf(" readers=%d reads=%.1f", readers, reads(a, b));
+    printf("\n");
     fflush(stdout);
 }
 
@@ -187,6 +200,8 @@ static const struct kind *kind_of(const char *name)
             return k;
     if (operation_kind(name))
         return operation_kind(name);
+    if (readers_kind(name))
+        return readers_kind(name);
     fprintf(stderr, "no kind '%s'\n", name);
     _exit(2);
 }

@@ -24,6 +24,8 @@ struct kind {
 
 extern const struct kind file_kinds[];
 const struct kind *operation_kind(const char *name); /* of operations.c, or null */
+const struct kind *readers_kind(const char *name);   /* of readers.c, or null */
+extern int readers;                                  /* the first so many tasks of that only read */
 void compile_operation(const char *dir, int task, long n);
 int compile_role(char **argv); /* "driver", "compiler" or "assembler": the processes of one compile */
 

@@ -97,6 +97,13 @@ def _sync(guest: str, result: Result) -> Place | None:
     return f"{filesystem}-{result.words['kind'].replace('_', '-')}-{device}", {}
 
 
+def _rwsem(_guest: str, result: Result) -> Place | None:
+    filesystem, (_, _, readers) = result.words["filesystem"], result.words["kind"].partition(":")
+    if not readers:
+        return filesystem, {}
+    return f"{filesystem}-readers-{readers}", {}
+
+
 CPUS = 24
 _TICKS = (
     "Idle time of a window of 100 ms is counted in ticks of 10 ms of all 24 CPUs: steps of 0.4 points.",
@@ -209,6 +216,19 @@ FORMS = (
         ),
     ),
     Form(
+        "emulated-rwsem",
+        f"Reads and writes of one file {_MORE}",
+        "operations",
+        "rwsem-",
+        _rwsem,
+        notes=(
+            "Turns of the emulator's CPUs are of 100 ns.",
+            "Latencies are those of all calls that began and ended in the window: tasks by calls a second, less the "
+            "loop's own code.",
+            "Idle time of a window of 60 ms is counted in ticks of 10 ms of all 24 CPUs: steps of 0.7 points.",
+        ),
+    ),
+    Form(
         "emulated-dbench",
         "dbench by eight clients on eight emulated CPUs, Linux 6.12",
         "operations",
@@ -235,11 +255,29 @@ def measures(form: Form, console: Console, result: Result) -> Iterator[Measure]:
     if "idle" in number:
         yield "idle_percent", '"%"', f"{number['idle']:.4g}"
     yield "context_switches_per_operation", '"1"', f"{number['switches']:.4g}"
+    yield from _by_side(number)
     if "flush_us" in number:
         yield "flush_avg_latency_us", "us", f"{number['flush_us']:.5g}"
     if "p50_us" in number:  # the line has the time beyond the process's own work
         for statistic in ("p50", "p99"):
             yield f"fork_{statistic}_latency_us", "us", f"{number[f'{statistic}_us'] + number['us']:.5g}"
+
+
+def _by_side(number: dict[str, float]) -> Iterator[Measure]:
+    """How long a read and a write take, where some tasks only read and all others only write."""
+    if "reads" not in number:
+        return
+    readers, reads = number["readers"], number["reads"]
+    for side, tasks, rate in (
+        ("read", readers, reads),
+        ("write", number["tasks"] - readers, number["rate"] - reads),
+    ):
+        if tasks and rate > 0:
+            yield f"{side}_avg_latency_us", "us", f"{1e6 * tasks / rate - LOOP_US:.5g}"
+
+
+LOOP_US = 0.046
+"""Instructions of guest/readers.c and of the C library's pread from one call to the next."""
 
 
 def rows(form: Form, consoles: Iterable[Console]) -> Iterator[tuple[Place, str]]:

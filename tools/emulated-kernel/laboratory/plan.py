@@ -320,6 +320,30 @@ ROUNDS = tuple(
 )
 """Rows that a shorter round changes: short locks are found held, and who waits looks at the lock once a round."""
 
+READERS_AND_WRITERS = (
+    (1, 0), (0, 1), (1, 1), (4, 4), (2, 2), (12, 12), (1, 4), (4, 1), (8, 8), (1, 12), (12, 1),
+)  # fmt: skip
+"""Of one file. On XFS they share a lock."""
+UNLOCKED_READERS = ((1, 0), (0, 1), (4, 4), (12, 12))
+"""Where reads take no lock."""
+
+
+def _rwsem() -> Iterable[Guest]:
+    """Readers and writers of one file; and tasks that do both. Rounds are shorter than a hold."""
+
+    def rows(filesystem: str, groups: Iterable[tuple[int, int]]) -> Iterable[str]:
+        for readers, writers in groups:
+            yield files(filesystem, f"readers:{readers}", readers + writers, False, RWSEM_TIME)
+
+    yield Guest("rwsem-xfs", tuple(rows("xfs", READERS_AND_WRITERS)), quantum=100)
+    drawn = (files("xfs", "randrw", n, False, RWSEM_TIME) for n in (1, 16, 2, 4, 8, 24))
+    unlocked = (row for fs in ("ext4", "tmpfs") for row in rows(fs, UNLOCKED_READERS))
+    yield Guest("rwsem-randrw", (*drawn, *unlocked), quantum=100)
+
+
+RWSEM_TIME = "20 60 1"
+"""As long as several hand-offs."""
+
 IDLE = ("alone idle 0 20000 250 100",)
 """Wake-ups by how many ns before the sleeper asked to sleep, with rounds that are shorter than the steps."""
 
@@ -446,5 +470,6 @@ LOADS: dict[str, tuple[Guest, ...]] = {
     "lines": (*(_lines(*row) for row in LINES), _lines("6.12", "ext4", "shorten", True, "-O orphan_file")),
     "touched": tuple(map(_touched, STEP_ROWS)),
     "rounds": tuple(Guest(f"rounds-{ns}", ROUNDS, quantum=ns) for ns in (100, 250, 1000)),
+    "rwsem": tuple(_rwsem()),
     "smoke": (Guest("smoke", (files("xfs", "create_unlink", 2, False, "20 50 2"),), cpus=2),),
 }

@@ -114,6 +114,7 @@ impl Ext4 {
             self.dio_read(m, &open, file.inode, io).await;
             touch_atime(self, m, Timed::File(file.inode)).await;
         } else {
+            m.cond_resched().await; // filemap_read
             if !open.pages.has(io.offset, io.bytes) {
                 self.look_up_blocks(m, file.inode, c.map).await;
                 self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
@@ -152,6 +153,7 @@ impl Ext4 {
             } else {
                 m.run(Account::System, each).await;
             }
+            m.cond_resched().await; // generic_perform_write
         }
         self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
         open.pages.write(io.offset, io.bytes);

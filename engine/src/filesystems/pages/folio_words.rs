@@ -64,8 +64,9 @@ impl FolioWords {
         Self { locks, words: RefCell::default() }
     }
 
-    /// The copying from an offset of a file takes so long.
+    /// The copying from an offset of a file takes so long (`filemap_read`).
     pub async fn copy_from<M: Machine>(&self, m: &M, file: &File, offset: u64, copy: Time) {
+        m.cond_resched().await;
         let words = self.at(m, file, offset);
         words.count(m);
         words.lock(m).await;
@@ -74,7 +75,7 @@ impl FolioWords {
         words.count(m);
     }
 
-    /// The same to an offset.
+    /// The same to an offset (`generic_perform_write`).
     pub async fn copy_to<M: Machine>(&self, m: &M, file: &File, offset: u64, copy: Time) {
         let words = self.at(m, file, offset);
         words.count(m);
@@ -82,6 +83,7 @@ impl FolioWords {
         m.run(Account::System, copy).await;
         words.unlock(m).await;
         words.count(m);
+        m.cond_resched().await;
     }
 
     fn at<M: Machine>(&self, m: &M, file: &File, offset: u64) -> Words {

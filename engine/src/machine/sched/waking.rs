@@ -46,8 +46,23 @@ impl State {
         }
         let cpu = self.choose_cpu(id, waker);
         self.note_wakeup(id, cpu, from);
+        if let Some(waker) = waker.filter(|_| self.kernel.rules.waits_for_dequeue) {
+            self.wait_for_dequeue(waker, id);
+        }
         let by = waker.map(|w| self.charge_waker(w, cpu, fetched, Entering::Woken));
         self.enqueue(id, cpu, by, Entering::Woken);
+    }
+
+    /// Who wakes `id` on another CPU, which is just taking it off its run queue, waits for the queue's lock until that CPU has switched:
+    /// `on_rq` is cleared after the dequeuing (`__block_task`, 6.12), and until then `ttwu_runnable` asks for the lock.
+    fn wait_for_dequeue(&mut self, waker: TaskId, id: TaskId) {
+        let sleeper = &self.tasks[id as usize];
+        let (home, slept) = (sleeper.cpu, sleeper.times.since);
+        let waker = &mut self.tasks[waker as usize];
+        let at = self.now + waker.segment.debt;
+        if waker.cpu != home && at < slept + self.kernel.dequeue {
+            waker.segment.debt += (slept + self.costs.context_switch).saturating_sub(at);
+        }
     }
 
     /// Wakes `id`, which sleeps and has not left its queue yet: it stays there (`ttwu_runnable`). It is placed beside what the current

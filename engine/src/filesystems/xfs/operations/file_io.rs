@@ -345,6 +345,7 @@ impl Xfs {
         if locks {
             m.lock(inode.iolock, Side::Read).await;
         }
+        m.cond_resched().await; // filemap_read
         self.read_pages(m, file, &open, io).await;
         self.sb.calls.pages.copy_from(m, file.inode, io.offset, io.bytes);
         m.run(Account::System, c.read_page * io.pages()).await;
@@ -381,6 +382,7 @@ impl Xfs {
         open.pages.write(io.offset, io.bytes);
         self.sb.calls.pages.copy_to(m, file.inode, io.offset, io.bytes);
         m.run(Account::System, copy).await;
+        m.cond_resched().await; // iomap_write_iter
         self.dirtied(m, file.inode).await;
         m.unlock(inode.iolock, side).await;
         m.run(Account::System, c.buffered_end).await;
