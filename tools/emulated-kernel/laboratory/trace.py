@@ -217,8 +217,8 @@ class Reader:
     def _grant(self, event: Event, pid: int) -> None:
         """Give a buffer to whom its owner wakes: `up` does so before the event that says unlock is written.
 
-        Who came at the same moment as another may have queued in another order than the events say, also before the event that says
-        that the other has the buffer: he queues although the buffer has no owner yet, and found it held if he is woken by one.
+        Who came at the same moment as another may have queued in another order than the events say, also before the
+        event that says that the other has the buffer. So who asks queues, and found it held if an owner wakes him.
         """
         for buffer in self.buffers.values():
             if buffer.owner == event.pid and pid in buffer.queue:
