@@ -72,6 +72,20 @@ def test_a_buffer_goes_to_whom_its_owner_wakes_whatever_the_order_of_events() ->
     assert report.acquired["worker, bound"] == 1
 
 
+def test_who_asks_before_the_event_that_says_who_has_the_buffer_waits_for_it() -> None:
+    """In a tick all workers ask at once, each before the first one's `xfs_buf_lock_done`."""
+    lines = (DATA / "agi.trace").read_text().splitlines()
+    asks = next(at for at, line in enumerate(lines) if "kworker/1:1-200" in line and "xfs_buf_lock:" in line)
+    first = next(at for at, line in enumerate(lines) if "lock_done" in line)
+    done = lines[first].replace("1.000000", "1.000011")
+    report = trace.Reader().read([*lines[:first], *lines[first + 1 : asks + 1], done, *lines[asks + 1 :]])
+    assert report.grant_to_run == {"worker, bound": [pytest.approx(700)]}
+    assert (report.acquired["worker, bound"], report.found_held["worker, bound"]) == (1, 1)
+    assert report.held[trace.Holder("worker, bound", "runnable behind load", granted=True)] == pytest.approx(
+        700
+    )
+
+
 def test_a_grant_that_comes_before_the_sleep_is_over_at_once() -> None:
     lines = (DATA / "agi.trace").read_text().splitlines()
     awake = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, acquired_each, answer, audited, simulate
+from engine import Spec, acquired_each, answer, audited, rate, simulate
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
 FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
@@ -195,6 +195,15 @@ def test_a_listing_of_a_large_directory_takes_its_lock_for_each_buffer(tmp_path:
         spec(tmp_path, "ext4", "readdir", subdirectories=1, initial_files=3000) | {"duration_ns": 2e7}
     )
     assert acquired_each(result, "vfs.i_rwsem (directory)") == pytest.approx(3, abs=0.1)
+
+
+def test_a_name_of_xfs_takes_no_less_where_its_hash_has_a_block_of_its_own(tmp_path: Path) -> None:
+    """64 names are one block, 200 have blocks of names and one of hashes (`xfs_dir2_leaf_lookup_int`)."""
+    block, leaf = (
+        rate(simulate(spec(tmp_path, "xfs", "rename", subdirectories=1, initial_files=names)))
+        for names in (64, 200)
+    )
+    assert leaf < block
 
 
 @pytest.mark.parametrize(("names", "searches"), [(27, 2), (300, 4)])

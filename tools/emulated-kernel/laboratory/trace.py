@@ -203,9 +203,8 @@ class Reader:
             return
         buffer, kind = self.buffers[found[1]], kind_of(event.comm)
         if event.name == "xfs_buf_lock":
-            if buffer.owner not in (None, event.pid):
+            if buffer.owner != event.pid:
                 buffer.queue.append(event.pid)
-                self.report.found_held[kind] += 1
         elif event.name in ("xfs_buf_lock_done", "xfs_buf_trylock"):
             if event.pid in buffer.queue:
                 buffer.queue.remove(event.pid)
@@ -218,10 +217,12 @@ class Reader:
     def _grant(self, event: Event, pid: int) -> None:
         """Give a buffer to whom its owner wakes: `up` does so before the event that says unlock is written.
 
-        Who came at the same moment as another may have queued in another order than the events say.
+        Who came at the same moment as another may have queued in another order than the events say, also before the
+        event that says that the other has the buffer. So who asks queues, and found it held if an owner wakes him.
         """
         for buffer in self.buffers.values():
             if buffer.owner == event.pid and pid in buffer.queue:
                 buffer.queue.remove(pid)
                 buffer.owner, buffer.granted = pid, True
+                self.report.found_held[kind_of(self.tasks[pid].comm)] += 1
                 self.tasks[pid].granted = event.us

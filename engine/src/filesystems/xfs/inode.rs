@@ -4,7 +4,7 @@
 use super::log::buffer::Buffer;
 use super::log::Item;
 use crate::waist::Machine;
-use crate::waist::{Access, ClassId, LineId, LockId, Side, Time};
+use crate::waist::{Access, Account, ClassId, LineId, LockId, Side, Time};
 use std::cell::RefCell;
 
 /// The locks and lines of a file that is in use.
@@ -114,12 +114,20 @@ impl InodeTable {
         Self { grace_period, ..Self::default() }
     }
 
-    /// The in-core inode of number `ino` (`xfs_iget`), and whether it was still in core (`iget_recycle`).
+    /// The in-core inode of number `ino` (`xfs_iget`), and whether it was still in core (`iget_recycle`). A number is chosen, and an inode
+    /// that is in core found, in `search`: what is done by then, and besides if it is in core.
     ///
     /// The inodegc worker marks an inode free on disk before it has finished with the inode in core. Who is given that
     /// number meanwhile has to wait: it sleeps for one jiffy (`delay`) and looks again, with the AGI held.
-    pub async fn iget<M: Machine>(&self, m: &M, made_of: InodeParts, number: Number) -> (u32, bool) {
+    pub async fn iget<M: Machine>(
+        &self,
+        m: &M,
+        made_of: InodeParts,
+        number: Number,
+        (choose, find): (Time, Time),
+    ) -> (u32, bool) {
         let (slot, recycled) = self.find_or_make(number);
+        m.run(Account::System, choose + if recycled { find } else { 0 }).await;
         while self.slots.borrow()[slot as usize].inactivating {
             m.wake_at_tick(m.task(), 1);
             m.wchan("xfs_iget");

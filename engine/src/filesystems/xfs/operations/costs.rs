@@ -13,7 +13,8 @@ cost_table!(pub(super) CreateCosts {
     reserve: ["cu_short.log_reserve", "cu_short.trans_alloc", "cu_short.lock_dir_ilock_excl"],
     agi: ["cu_short.read_agi", "cu_short.lock_agi"],
     inode_btrees: ["cu_short.lock_finobt", "cu_short.lock_inobt"],
-    iget_recycle: ["cu_short.iget_recycle", "cu_short.try_file_ilock_excl", "cu_short.unlock_file_ilock_excl", "cu_short.lock_file_ilock_excl"],
+    iget_find: ["cu_short.iget_recycle"],
+    iget_recycle: ["cu_short.try_file_ilock_excl", "cu_short.unlock_file_ilock_excl", "cu_short.lock_file_ilock_excl"],
     iget_miss: ["create_node.iget_miss", "create_node.try_file_ilock_excl"],
     finish: ["cu_short.defer_finish", "cu_short.trans_commit"],
     commit: ["cu_short.unlock_agi"],
@@ -144,21 +145,23 @@ impl OperationCosts {
         }
     }
 
-    /// What the blocks of a directory's names add to a commit, by its form.
+    /// What the blocks of a directory's names add to a commit, by its form. A node's are three (data, leaf, free index), a leaf's two.
     pub(super) fn commit_names_time(&self, form: DirForm) -> Time {
+        let node = self.create.commit_node.saturating_sub(self.create.commit);
         match form {
             DirForm::Short => 0,
-            DirForm::Block | DirForm::Leaf => self.block.commit,
-            DirForm::Node => self.create.commit_node.saturating_sub(self.create.commit),
+            DirForm::Block => self.block.commit,
+            DirForm::Leaf => node * 2 / 3,
+            DirForm::Node => node,
         }
     }
 
-    /// Looking for a name in a directory's blocks, by its form.
+    /// Looking for a name in a directory's blocks, by its form: a leaf is read and searched as a block is (`xfs_dir2_leaf_lookup_int`).
     pub(super) fn look_up_name_time(&self, form: DirForm) -> Time {
         match form {
-            DirForm::Block => self.block.look,
+            DirForm::Short => 0,
+            DirForm::Block | DirForm::Leaf => self.block.look,
             DirForm::Node => self.create.lookup_node,
-            DirForm::Short | DirForm::Leaf => 0,
         }
     }
 

@@ -67,7 +67,7 @@ impl Xfs {
     /// `xfs_create` of a directory `name` in `d`, whose `i_rwsem` is held. Its inode is in the next group by rotor, not in the
     /// parent's.
     pub(super) async fn xfs_mkdir<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) -> Result<DirId, NoSpace> {
-        let c = &self.costs.mkdir;
+        let (c, found) = (&self.costs.mkdir, &self.costs.create);
         let ticket = self.log.reserve(m, TR_MKDIR).await;
         m.run(Account::System, c.reserve).await;
         m.lock(d.ilock, Side::Write).await;
@@ -79,9 +79,9 @@ impl Xfs {
         group.lock_inode_trees(m).await;
         let new = self.layout.borrow_mut().dialloc_directory(start, d.id)?;
         self.get_inode_buffers(m, &new).await;
-        let iget = (c.iget_miss, self.costs.create.iget_recycle);
-        let (slot, work) = self.icreate(m, self.number(new.ino), self.directory_classes, iget).await;
-        let times = (c.inode_btrees + work, c.finish);
+        let (search, iget) = ((c.inode_btrees, found.iget_find), (c.iget_miss, found.iget_recycle));
+        let (slot, work) = self.icreate(m, self.number(new.ino), self.directory_classes, search, iget).await;
+        let times = (work, c.finish);
         let child = (self.inodes.inode(slot), new.new_chunk);
         self.enter_and_commit(m, d, name, group, child, times).await?;
         self.log.committed(m, ticket).await;
@@ -93,16 +93,17 @@ impl Xfs {
         Ok(dir)
     }
 
-    /// `xfs_icreate`: the inode of this number in core, locked; its slot, and how much work is left of it. How long it takes with a new
-    /// one, and with one that was in core, is given.
+    /// `xfs_icreate`: the inode of this number in core, locked; its slot, and how much work is left of it. Given is how long the search for
+    /// it takes, and what follows with a new one and with one that was in core.
     async fn icreate<M: Machine>(
         &self,
         m: &M,
         number: Number,
         classes: [ClassId; 3],
+        search: (Time, Time),
         (miss, recycle): (Time, Time),
     ) -> (u32, Time) {
-        let (slot, recycled) = self.inodes.iget(m, self.inode_parts(m, number, classes), number).await;
+        let (slot, recycled) = self.inodes.iget(m, self.inode_parts(m, number, classes), number, search).await;
         self.sb.calls.files.whole_inode(m, slot);
         self.sync.made(m, slot);
         self.inodes.inode(slot).ilock(m).await;
@@ -125,9 +126,9 @@ impl Xfs {
         group.lock_inode_trees(m).await;
         let new = self.layout.borrow_mut().dialloc(d.id)?;
         self.get_inode_buffers(m, &new).await;
-        let iget = (c.iget_miss, c.iget_recycle);
-        let (slot, work) = self.icreate(m, self.number(new.ino), self.inode_classes, iget).await;
-        let times = (c.inode_btrees + work, c.finish);
+        let (search, iget) = ((c.inode_btrees, c.iget_find), (c.iget_miss, c.iget_recycle));
+        let (slot, work) = self.icreate(m, self.number(new.ino), self.inode_classes, search, iget).await;
+        let times = (work, c.finish);
         let child = (self.inodes.inode(slot), new.new_chunk);
         self.enter_and_commit(m, d, name, group, child, times).await?;
         self.log.committed(m, ticket).await;
