@@ -159,6 +159,7 @@ class _Machine(Protocol):
         depth: int,
         interrupt: int,
         slack: int,
+        flush_alone: bool,
         disk: tuple[int, int, int, int, int] | None,
         /,
     ) -> int:
@@ -167,7 +168,7 @@ class _Machine(Protocol):
         self,
         task: int,
         device: int,
-        times: tuple[int, int, int, int],
+        asks: tuple[str, int, int, int, int],
         span: tuple[int, int, bool] | None,
         then: tuple[str, int, int | None],
         /,
@@ -175,7 +176,8 @@ class _Machine(Protocol):
         """Submit a request; its interrupt does ('complete', completion, None) or ('release', semaphore, None).
 
         A third of `then` is a lock that the device was handed, which the interrupt releases besides.
-        `times`: alone, beside a neighbour, in the pipe, in the flash; `span`: first byte, bytes, whether written.
+        `asks`: what it is, and times alone, beside a neighbour, in the pipe, in the flash; `span`: first byte, bytes,
+        whether written.
         """
     def is_locked(self, task: int, lock: int, /) -> bool:
         """Return whether somebody holds a lock, for a task that has looked at what lies beside its word."""

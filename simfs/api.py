@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from simfs.results.run import Progress
 
 TABLES = (
-    "points", "locks", "lock_sites", "lock_kinds", "wakes", "delays", "latency", "latency_curves", "measured",
-    "scaling",
+    "points", "locks", "lock_sites", "lock_kinds", "wakes", "delays", "requests", "latency", "latency_curves",
+    "measured", "scaling",
 )  # fmt: skip
 
 

@@ -151,3 +151,34 @@ def test_a_device_without_a_volatile_cache_is_sent_no_flushes(tmp_path: Path) ->
     assert times[1] > 50e3  # the write itself
     assert times[0] - times[1] > 10e3
     assert_same(specs[1] | {"warmup_ns": 0.0, "duration_ns": 3e6})
+
+
+SYNCED = SCENARIO.replace(
+    "workload: {kind: tmpfile, tasks: 2, directories: per-task, fsync: true}",
+    "workload: {kind: fio, tasks: 4, binding: compact, rw: randwrite, direct: true, size: 1 MiB, fsync: 1}",
+).replace("profile: nvme, write: {time: 50 us", "profile: sata-ssd, write: {time: 1 ms")
+
+
+def test_a_flush_of_sata_is_done_alone(tmp_path: Path) -> None:
+    """Writes of 1 ms and flushes of 1 ms: what some write while others flush comes later where flushes are alone."""
+    given = spec(tmp_path, "device.flush.time=1 ms", "filesystem.kind=xfs", text=SYNCED)
+    assert given["device"]["flush_alone"]
+    alone = run(given | {"duration_ns": 200e6})
+    beside = run(given | {"duration_ns": 200e6, "device": given["device"] | {"flush_alone": False}})
+    assert alone["operations"] < 0.7 * beside["operations"]
+    assert_same(given | {"warmup_ns": 0.0, "duration_ns": 20e6})
+
+
+def test_a_result_says_what_the_device_served(tmp_path: Path) -> None:
+    """Four reads of 1 ms each, beside each other or one after the other, from submission to interrupt."""
+    reads = ("workload.rw=randread", "workload.fsync=0", "device.read.time=1 ms", "device.read.cv=0")
+    for parallelism, ns in ((4, 1e6), (1, 4e6)):
+        given = spec(tmp_path, *reads, f"device.parallelism={parallelism}", text=SYNCED)
+        result = run(given | {"duration_ns": 400e6})
+        assert list(result["requests"]) == ["read"]
+        assert result["requests"]["read"]["count"] == pytest.approx(result["operations"], abs=4)
+        assert result["requests"]["read"]["mean_ns"] == pytest.approx(ns, rel=0.1)
+
+
+def test_what_a_submitter_serves_is_no_request(tmp_path: Path) -> None:
+    assert "requests" not in run(spec(tmp_path, "device=ramdisk"))

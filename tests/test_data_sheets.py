@@ -65,6 +65,7 @@ SHEETS = [  # rw, options, unit, what the sheet says
     ("sata-ssd-server", "randwrite", (*DEEP, FULL), per_second, 11.5e3),
     ("hdd", "read", (*LARGE, "measure.duration=1 s"), bandwidth, 200e6),
     ("hdd", "write", (*LARGE, "measure.duration=1 s"), bandwidth, 200e6),
+    ("virtio-blk", "randread", DEEP, per_second, 260e3),
     ("pmem", "read", ("workload.block_size=128 KiB", "workload.tasks=12"), bandwidth, 39.4e9),
     ("pmem", "write", ("workload.block_size=128 KiB", "workload.tasks=12"), bandwidth, 13.9e9),
 ]
@@ -89,6 +90,7 @@ def test_fio_measures_what_the_data_sheet_says(
         ("nvme", "randwrite", 20),
         ("nvme-client", "randread", 71),
         ("sata-ssd", "randread", 140),
+        ("virtio-blk", "randread", 11.5),
     ],
 )
 def test_a_request_alone_takes_the_latency_of_the_sheet_and_the_time_of_its_host(

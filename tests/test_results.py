@@ -272,6 +272,7 @@ def test_tables_are_tidy_and_carry_units() -> None:
         "chains": 0,
         "wakes": 0,
         "delays": 0,
+        "requests": 0,
         "latency": 60,
         "latency_curves": 2280,
         "measured": 4,

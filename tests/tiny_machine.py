@@ -167,7 +167,9 @@ class TinyMachine:
             self.locks[lock].append(task)
         return free
 
-    def new_device(self, parallelism: int, depth: int, interrupt: int, slack: int, disk: object) -> int:
+    def new_device(
+        self, parallelism: int, depth: int, interrupt: int, slack: int, flush_alone: object, disk: object
+    ) -> int:
         return 0
 
     def submit(

@@ -29,6 +29,8 @@ pub struct RunResult {
     pulls: u64,
     wakes: Vec<WakeReport>,
     delays: BTreeMap<&'static str, Latency>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    requests: BTreeMap<&'static str, Latency>,
     energy_joules: f64,
     events: u64,
     bytes: u64,
@@ -192,6 +194,7 @@ impl RunResult {
             pulls: state.counters.pulls,
             wakes: TaskKind::ALL.iter().map(|&kind| wakes(kind, &state.wakes[kind as usize])).collect(),
             delays: state.delays().iter().map(|(name, h)| (*name, latency(h))).collect(),
+            requests: state.requests().iter().map(|(name, h)| (*name, latency(h))).collect(),
             energy_joules: energy(spec, state, &accounts),
             events: state.processed,
             bytes: state.counters.bytes,

@@ -2,13 +2,15 @@
 
 The interrupt comes to the CPU that submitted the request and steals its time and that of a wake-up from whatever runs
 there. It may release a lock that a task took long ago: a buffer that hardware was writing. A device has at most `depth`
-requests; the others wait before it, and there neighbours become one request. All share one pipe of bytes.
+requests; the others wait before it, and there neighbours become one request. All share one pipe of bytes. A request
+that the device does alone waits until it has nothing else, and what comes meanwhile waits before the device.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from simfs.machine.clock import What
@@ -43,6 +45,8 @@ class Hardware:
     """CPU time of a completion interrupt, besides the wake-up in it."""
     slack: Time = 0
     """How far its flash may be behind the writes that it has taken."""
+    flush_alone: bool = False
+    """It does a flush alone."""
     disk: Disk | None = None
 
 
@@ -67,6 +71,8 @@ class Span:
 class Io:
     """What a request asks of a device."""
 
+    op: str
+    """What it asks for: `read`, `write` or `flush`."""
     service: Time
     """How long it takes when the device has nothing else to do."""
     joined: Time = 0
@@ -99,6 +105,7 @@ class Request:
     task: int
     cpu: Cpu
     io: Io
+    since: Time
     then: Completion | Semaphore
     unlocks: BitLock | Semaphore | None = None
     merged: list[Request] = field(default_factory=list)
@@ -112,8 +119,9 @@ class Device:
         self.machine = machine
         self.number = number
         self.hardware = hardware
-        self._free_slots = max(hardware.parallelism, 1)
+        self._free_slots = self._slots = max(hardware.parallelism, 1)
         self._waiting: deque[Request] = deque()
+        self._alone = False
         self._pipe = Pipe()
         self._flash = Pipe(hardware.slack)
         self._head = 0
@@ -131,20 +139,18 @@ class Device:
     ) -> None:
         """Submit a request; a semaphore is held by the device until the request is done."""
         self.machine.note_cpu("submit", cpu, self)
-        request = Request(self.machine.requests.take(), task, cpu, io, then, unlocks)
+        request = Request(self.machine.requests.take(), task, cpu, io, self.machine.now, then, unlocks)
         if isinstance(then, Semaphore):
             then.hand_to_device()
         else:
             then.requests += 1
         if not self._merge(request):
-            self._waiting.append(request)
+            self._waiting.insert(self._queued() if self._does_alone(io) else len(self._waiting), request)
             self._serve()
 
     def _merge(self, request: Request) -> bool:
         """Make a request one with a neighbour of the same task that waits before the device."""
-        busy = max(self.hardware.parallelism, 1) - self._free_slots
-        before = list(self._waiting)[self.hardware.depth - min(busy, self.hardware.depth) :]
-        for other in reversed(before):
+        for other in reversed(list(self._waiting)[self._queued() :]):
             together = other.io.with_neighbour(request.io) if other.task == request.task else None
             if together is not None:
                 other.io = together
@@ -152,19 +158,38 @@ class Device:
                 return True
         return False
 
+    def _first_alone(self) -> int:
+        """How many wait before the first one that the device does alone."""
+        return next((at for at, r in enumerate(self._waiting) if self._does_alone(r.io)), len(self._waiting))
+
+    def _does_alone(self, io: Io) -> bool:
+        return self.hardware.flush_alone and io.op == "flush"
+
+    def _queued(self) -> int:
+        """How many of those that wait are in the device's own queue: none that came after one that it does alone."""
+        if self._alone:
+            return 0
+        busy = min(self._slots - self._free_slots, self.hardware.depth)
+        return min(self.hardware.depth - busy, self._first_alone())
+
     def _serve(self) -> None:
-        if self._free_slots and self._waiting:
-            request = self._next()
+        while (request := self._next()) is not None:
             self._waiting.remove(request)
             self._free_slots -= 1
+            self._alone = self._does_alone(request.io)
             end = self._serves(request.io)
-            self.machine.clock.at(end, What.DEVICE_DONE, request.number, lambda: self._done(request))
+            self.machine.clock.at(end, What.DEVICE_DONE, request.number, partial(self._done, request))
 
-    def _next(self) -> Request:
-        """Which of the waiting requests is served next."""
+    def _next(self) -> Request | None:
+        """Which of the waiting requests is served next, if one can be."""
+        if not self._free_slots or self._alone or not self._waiting:
+            return None
+        first = self._waiting[0]
+        if self._does_alone(first.io):
+            return first if self._free_slots == self._slots else None
         if self.hardware.disk is None:
-            return self._waiting[0]
-        queued = list(self._waiting)[: self.hardware.depth]
+            return first
+        queued = list(self._waiting)[: min(self.hardware.depth, self._first_alone())]
         return min(queued, key=lambda request: self._reached(request.io))
 
     def _reached(self, io: Io) -> Time:
@@ -188,10 +213,12 @@ class Device:
     def _done(self, request: Request) -> None:
         self.machine.note_cpu("device done", request.cpu, self)
         self._free_slots += 1
+        self._alone = False
         self._serve()
         self.machine.scheduler.segments.interrupt(request.cpu, self.hardware.interrupt)
         for one in (request, *request.merged):
             self.machine.requests.give_back(one.number)
+            self.machine.served(one.io.op, one.since)
             one.then.done_by_interrupt()
             if one.unlocks is not None:
                 one.unlocks.done_by_interrupt()

@@ -79,6 +79,8 @@ class Machine:
         self.latencies: dict[str, Histogram] = {}
         self.delays: dict[str, Histogram] = {}
         """Delays (ns) that programs told of, by name."""
+        self.request_times: dict[str, Histogram] = {}
+        """What requests of devices took (ns), by what they asked for."""
         self.wakes = {kind: WakeStatistics() for kind in TaskKind}
         """What became of wake-ups, by the kind of who was woken."""
         self.stacks: Stacks | None = None
@@ -240,6 +242,11 @@ class Machine:
         took = int(to_ns(self.now - max(since, self.window_start)))
         self.delays.setdefault(name, Histogram(3)).record(took)
 
+    def served(self, op: str, since: Time) -> None:
+        """Note that a request that was submitted at `since` is done."""
+        took = int(to_ns(self.now - max(since, self.window_start)))
+        self.request_times.setdefault(op, Histogram(3)).record(took)
+
     def runs_after_wakeup(self, task: Task) -> None:
         """Note that a task has come to run, and how long after its wake-up if that is the first time since."""
         if task.woken_at is not None:
@@ -365,7 +372,7 @@ class Machine:
         self.wakes = {kind: WakeStatistics() for kind in TaskKind}
         if self.trace is not None:
             self.trace.longest.clear()
-        for histogram in (*self.latencies.values(), *self.delays.values()):
+        for histogram in (*self.latencies.values(), *self.delays.values(), *self.request_times.values()):
             histogram.reset()
         for task in self.tasks:
             task.operations = 0

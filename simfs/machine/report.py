@@ -47,12 +47,18 @@ def _measured(machine: Machine, operations: list[int]) -> dict[str, Any]:
         "pulls": counters.pulls,
         "wakes": [_wakes(kind, wakes) for kind, wakes in machine.wakes.items()],
         "delays": {name: _latency(machine.delays[name]) for name in sorted(machine.delays)},
+        **_requests(machine),
         "energy_joules": _energy(machine, accounts),
         "events": machine.clock.processed,
         "bytes": counters.bytes,
         "latency": {name: _latency(machine.latencies[name]) for name in sorted(machine.latencies)},
         "locks": _locks(machine),
     }
+
+
+def _requests(machine: Machine) -> dict[str, Any]:
+    times = machine.request_times
+    return {"requests": {op: _latency(times[op]) for op in sorted(times)}} if times else {}
 
 
 def _groups(machine: Machine) -> dict[str, Any]:

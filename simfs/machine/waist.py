@@ -128,11 +128,14 @@ class Waist:
         depth: int,
         interrupt: int,
         slack: int,
+        flush_alone: bool,
         disk: tuple[int, int, int, int, int] | None,
     ) -> int:
         """Make a device."""
         arm = None if disk is None else Disk(*disk)
-        return self.machine.new_device(Hardware(parallelism, depth, interrupt, slack, arm)).number
+        return self.machine.new_device(
+            Hardware(parallelism, depth, interrupt, slack, flush_alone, arm)
+        ).number
 
     def try_lock(self, task: int, lock: int, side: str) -> bool:
         """Acquire a lock if that needs no waiting."""
@@ -142,7 +145,7 @@ class Waist:
         self,
         task: int,
         device: int,
-        times: tuple[int, int, int, int],
+        asks: tuple[str, int, int, int, int],
         span: tuple[int, int, bool] | None,
         then: tuple[str, int, int | None],
     ) -> None:
@@ -150,7 +153,7 @@ class Waist:
         done, unlocks = (None if lock is None else self.machine.locks[lock] for lock in then[1:])
         assert isinstance(done, Completion | Semaphore)
         assert isinstance(unlocks, BitLock | Semaphore | None)
-        io = Io(*times, None if span is None else Span(*span))
+        io = Io(*asks, None if span is None else Span(*span))
         self.machine.devices[device].submit(task, self._task(task).cpu, io, done, unlocks)
 
     def is_locked(self, task: int, lock: int) -> bool:

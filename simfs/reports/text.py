@@ -52,7 +52,8 @@ def sheets(result: ScenarioResult) -> list[Sheet]:
     if is_tournament(result):
         return tournament(result)
     parts = [
-        *curves(result), *metrics(result), *scaling(result), *operations(result), *wakes(result), *locks(result),
+        *curves(result), *metrics(result), *scaling(result), *operations(result), *wakes(result), *requests(result),
+        *locks(result),
     ]  # fmt: skip
     parts += [measured(result)] if any(p.measured for p in result.points) else []
     return [*parts, expectations(result)] if result.expected else parts
@@ -315,6 +316,26 @@ DBENCH = (
     "ReadX", "LockX", "UnlockX", "Flush",
 )  # fmt: skip
 """The order in which dbench lists its calls."""
+
+
+def requests(result: ScenarioResult) -> list[Sheet]:
+    """Of each variant with a device of its own what that served, and how much was under way (Little's law)."""
+    table = new_table("Requests of the device, from submission to interrupt")
+    for name in ("variant", "request"):
+        table.add_column(name, no_wrap=name == "request")
+    for name, leaves in zip(("1/s", "mean", "p50", "p99", "under way"), (0, 0, 2, 1, 0), strict=True):
+        table.add_column(name, leaves=leaves, justify="right")
+    found = [
+        (point, op, took) for point in focus(result) for op, took in point.requests.items() if took.count
+    ]
+    told = ""
+    for point, op, took in found:
+        name = result.title(point.variant) if point.variant != told else ""
+        told = point.variant
+        per_s = point.requests_per_s[op]
+        times = map(duration, (took.mean_ns, took.p50_ns, took.p99_ns))
+        table.add_row(name, op, plain(per_s), *times, plain(per_s * took.mean_ns / 1e9))
+    return [table] if found else []
 
 
 def _operations(point: PointResult, result: ScenarioResult) -> Sheet:

@@ -110,9 +110,12 @@ def _intervals(runs: Sequence[RunResult], level: float) -> dict[str, Any]:
 
 def _pooled(runs: Sequence[RunResult]) -> dict[str, Any]:
     """What is told of all runs together."""
+    seconds = sum(r.window_ns for r in runs) / 1e9
     return {
         "wakes": pooled_wakes(runs),
         "delays": pooled_latencies([r.delays for r in runs]),
+        "requests": (requests := pooled_latencies([r.requests for r in runs])),
+        "requests_per_s": {op: took.count / seconds for op, took in requests.items()},
         "latency": pooled_latencies([r.latency for r in runs]),
         "locks": pooled_locks(runs),
         "chains": pooled_chains(runs) if all(run.chains for run in runs) else None,

@@ -202,6 +202,11 @@ class PointResult(Strict):
     )
     wakes: tuple[WakesSummary, ...] = Field((), description="of kinds of tasks that were woken at all")
     delays: dict[str, PooledLatency] = Field(default_factory=dict)
+    requests: dict[str, PooledLatency] = Field(
+        default_factory=dict,
+        description="of hardware, from submission to interrupt, by read, write and flush",
+    )
+    requests_per_s: dict[str, float] = Field(default_factory=dict)
     latency: dict[str, PooledLatency]
     latency_intervals: dict[str, LatencyIntervals] = Field(default_factory=dict)
     locks: tuple[LockSummary, ...] = Field(description="by total wait, longest first")

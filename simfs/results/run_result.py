@@ -239,6 +239,9 @@ class RunResult(Strict):
     pulls: NonNegativeInt = Field(default=0, description="migrations of tasks that waited in a queue")
     wakes: tuple[Wakes, ...] = ()
     delays: dict[str, Latency] = Field(default={}, description="from being due to beginning, by name")
+    requests: dict[str, Latency] = Field(
+        default={}, description="of hardware, from submission to interrupt, by read, write and flush"
+    )
     latency: dict[str, Latency]
     locks: tuple[LockStats, ...]
     chains: Chains | None = None

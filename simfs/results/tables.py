@@ -128,6 +128,14 @@ def _delays(result: ScenarioResult) -> Iterable[Row]:
             yield _key(p, result) | {"what": name} | took.model_dump()
 
 
+def _requests(result: ScenarioResult) -> Iterable[Row]:
+    for p in result.points:
+        for op, took in p.requests.items():
+            yield (
+                _key(p, result) | {"request": op, "requests_per_s": p.requests_per_s[op]} | took.model_dump()
+            )
+
+
 def _took(name: str, took: Latency | None) -> Row:
     """A time's statistics in columns that begin with its name."""
     return {f"{name}_{field}": took and getattr(took, field) for field in _OF_TIME}
@@ -214,6 +222,7 @@ def _empty(name: str, result: ScenarioResult) -> Sequence[str]:
             "chains": list(CHAIN_COLUMNS),
             "wakes": [*_OF_WAKES, *_took("to_run", None), "over_1ms_percent"],
             "delays": ["what", *_OF_TIME],
+            "requests": ["request", "requests_per_s", *_OF_TIME],
             "latency": ["operation", *_OF_TIME],
             "latency_curves": ["operation", "percent", "below_ns"],
             "measured": [*_ROW, "measured", "simulated", "ci_low", "ci_high", "error", "error_percent"],
@@ -229,6 +238,7 @@ MAKERS: Mapping[str, Callable[[ScenarioResult], Iterable[Row]]] = {
     "chains": _chains,
     "wakes": _wakes,
     "delays": _delays,
+    "requests": _requests,
     "latency": _latency,
     "latency_curves": _latency_curves,
     "measured": _measured,

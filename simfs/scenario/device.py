@@ -91,6 +91,7 @@ class Device(Section):
     request of a flush sequence. `fua` tells how data are written past the cache: by the device (in the time of a write
     and a flush, or of a write alone: `write`), or by a flush after them. Without a volatile `write_cache` flushes are
     not sent at all. A `rotational` device says that it rotates.
+    Where a flush is done `alone` (`flush_alone`), the device finishes what it has before, and takes nothing beside it.
     `queues`: one for all CPUs or one for each; only flushes of one queue are joined. `depth` is how many requests it
     has at most; others wait before it, where neighbours become one.
     What a submitter or a worker serves takes CPU time, not the device's.
@@ -107,6 +108,7 @@ class Device(Section):
     fua: Literal["device", "write", "flush"]
     write_cache: Literal["volatile", "none"] = "volatile"
     rotational: bool = False
+    flush_alone: bool = False
     queues: Literal["one", "per-cpu"] = "one"
     read: Service
     write: Service
@@ -129,6 +131,7 @@ class Device(Section):
             **({} if self.write_cache == "volatile" else {"write_cache": False}),
             **({"queue_per_cpu": True} if self.queues == "per-cpu" else {}),
             **({"rotational": True} if self.rotational else {}),
+            **({"flush_alone": True} if self.flush_alone else {}),
             "read": self.read.spec(),
             "write": self.write.spec(),
             "flush": self.flush.spec(),

@@ -4,7 +4,7 @@ use super::Request;
 use crate::draw::{uniform, Draw};
 use crate::spec::{BandwidthSpec, DeviceSpec, DiskSpec, ServedBy, ServiceSpec};
 use crate::waist::time::from_ns;
-use crate::waist::{Disk, Hardware, Io, Machine, Span, Time};
+use crate::waist::{Disk, Hardware, Io, Machine, Op, Span, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
 
@@ -51,7 +51,8 @@ pub(super) fn hardware(spec: &DeviceSpec, interrupt: Time) -> Hardware {
     let disk = spec.disk.as_ref().map(|disk| arm(disk, spec.read.per_kib_ns));
     let slack = spec.small_writes.map_or(0.0, |writes| (writes.burst - 1.0).max(0.0) / writes.rate * NS_PER_SECOND);
     let parallelism = if disk.is_some() { 1 } else { spec.parallelism };
-    Hardware { parallelism, depth: spec.depth.unwrap_or(u32::MAX).max(1), interrupt, slack: from_ns(slack), disk }
+    let depth = spec.depth.unwrap_or(u32::MAX).max(1);
+    Hardware { parallelism, depth, interrupt, slack: from_ns(slack), flush_alone: spec.flush_alone, disk }
 }
 
 /// What requests of a device take.
@@ -113,12 +114,14 @@ impl Timing {
     /// What a request asks of hardware.
     pub fn io(&self, request: Request) -> Io {
         let service = self.draw(request);
-        let (joined, flash) = match request {
-            Request::Read { bytes, .. } => (self.read.further(bytes), 0),
-            Request::Write { bytes, .. } | Request::LogWrite { bytes, .. } => (self.write.further(bytes), self.flash),
-            Request::Flush => (0, 0),
+        let (op, joined, flash) = match request {
+            Request::Read { bytes, .. } => (Op::Read, self.read.further(bytes), 0),
+            Request::Write { bytes, .. } | Request::LogWrite { bytes, .. } => {
+                (Op::Write, self.write.further(bytes), self.flash)
+            }
+            Request::Flush => (Op::Flush, 0, 0),
         };
-        Io { service, joined, transfer: self.transfer(request), flash, span: self.span(request) }
+        Io { service, joined, transfer: self.transfer(request), flash, op, span: self.span(request) }
     }
 
     /// Where a request is; what has no place goes to a random one of a disk, and a flush nowhere.

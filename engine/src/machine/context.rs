@@ -413,7 +413,7 @@ impl Machine for Context {
 
 /// Counts a time in the tally called `name`.
 #[inline(always)]
-fn record(tallies: &mut Vec<(&'static str, Tally)>, name: &'static str, time: Time) {
+pub(super) fn record(tallies: &mut Vec<(&'static str, Tally)>, name: &'static str, time: Time) {
     match tallies.iter_mut().find(|(known, _)| std::ptr::eq(*known, name)) {
         Some((_, tally)) => tally.record(time),
         None => record_of_other_text(tallies, name, time),

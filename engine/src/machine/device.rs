@@ -3,7 +3,11 @@
 //!
 //! A device has at most `depth` requests; the others wait before it, and there neighbours become one request
 //! (`blk_attempt_bio_merge`, `block/blk-merge.c`). All share one pipe of so many bytes a second.
+//!
+//! A request that the device does alone waits until it has nothing else, and what comes meanwhile waits before the device, as
+//! behind a command of SATA that is not queued (`ata_std_qc_defer`, `scsi_set_blocked`, `hctx->dispatch`).
 
+use super::context::record;
 use super::lock::LockKind;
 use super::locks::{bit_lock, completion, semaphore};
 use super::pipe::Pipe;
@@ -11,7 +15,7 @@ use super::queue::Happening;
 use super::state::State;
 use super::trace::Object;
 use crate::waist::time::Time;
-use crate::waist::{CpuId, DeviceId, Hardware, Io, LockId, Span, TaskId, Then};
+use crate::waist::{CpuId, DeviceId, Hardware, Io, LockId, Op, Span, TaskId, Then};
 use std::collections::VecDeque;
 
 /// The most bytes of a request that neighbours are merged to: `BLK_DEF_MAX_SECTORS`, 2560 sectors.
@@ -39,6 +43,7 @@ struct Request {
     device: DeviceId,
     by: Submitter,
     io: Io,
+    since: Time,
     then: Then,
     /// The next one of those that were merged with it.
     merged: Option<u32>,
@@ -50,6 +55,9 @@ pub(super) struct Device {
     is: Hardware,
     free_slots: u32,
     waiting: VecDeque<u32>,
+    /// How many wait that it does alone, and whether it does such a one.
+    alone_waiting: u32,
+    alone: bool,
     pipe: Pipe,
     flash: Pipe,
     /// Where the last request ended: there the head of a disk is.
@@ -57,13 +65,54 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// Which of the waiting requests is served next.
-    fn choose(&self, requests: &[Request], now: Time) -> usize {
-        if self.is.disk.is_none() {
-            return 0;
+    fn new(is: Hardware) -> Self {
+        let (free_slots, waiting) = (is.parallelism, VecDeque::new());
+        let (pipe, flash) = (Pipe::default(), Pipe::new(is.slack));
+        Self { is, free_slots, waiting, alone_waiting: 0, alone: false, pipe, flash, head: 0 }
+    }
+
+    /// Which of the waiting requests is served next, if one can be.
+    fn choose(&self, requests: &[Request], now: Time) -> Option<usize> {
+        if self.free_slots == 0 || self.alone || self.waiting.is_empty() {
+            return None;
         }
-        let queued = self.waiting.iter().take(self.is.depth as usize).enumerate();
-        queued.map(|(at, &id)| (self.reaches(&requests[id as usize].io, now), at)).min().expect("somebody waits").1
+        let first_alone = self.first_alone(requests);
+        if first_alone == Some(0) {
+            return (self.free_slots == self.is.parallelism).then_some(0);
+        }
+        if self.is.disk.is_none() {
+            return Some(0);
+        }
+        let queued =
+            self.waiting.iter().take(first_alone.unwrap_or(usize::MAX).min(self.is.depth as usize)).enumerate();
+        queued.map(|(at, &id)| (self.reaches(&requests[id as usize].io, now), at)).min().map(|(_, at)| at)
+    }
+
+    /// Takes the one that is served next.
+    fn take(&mut self, requests: &[Request], now: Time) -> Option<u32> {
+        let id = self.choose(requests, now).and_then(|next| self.waiting.remove(next))?;
+        self.free_slots -= 1;
+        self.alone = self.does_alone(&requests[id as usize].io);
+        self.alone_waiting -= u32::from(self.alone);
+        Some(id)
+    }
+
+    /// A request is done.
+    fn give_back(&mut self) {
+        self.free_slots += 1;
+        self.alone = false;
+    }
+
+    /// Where the first one waits that the device does alone.
+    fn first_alone(&self, requests: &[Request]) -> Option<usize> {
+        if self.alone_waiting == 0 {
+            return None;
+        }
+        self.waiting.iter().position(|&id| self.does_alone(&requests[id as usize].io))
+    }
+
+    fn does_alone(&self, io: &Io) -> bool {
+        self.is.flush_alone && io.op == Op::Flush
     }
 
     /// From `now` until the arm of a disk is where a request is.
@@ -74,9 +123,24 @@ impl Device {
         }
     }
 
-    /// How many of those that wait are in the device's own queue.
-    fn queued(&self) -> usize {
-        (self.is.depth - (self.is.parallelism - self.free_slots).min(self.is.depth)) as usize
+    /// How many of those that wait are in the device's own queue, if so many wait: none that came after one that it does alone.
+    fn queued(&self, requests: &[Request]) -> usize {
+        if self.alone {
+            return 0;
+        }
+        let room = (self.is.depth - (self.is.parallelism - self.free_slots).min(self.is.depth)) as usize;
+        self.first_alone(requests).map_or(room, |at| at.min(room))
+    }
+
+    /// A request begins to wait; one that the device does alone goes before those that the device does not have yet.
+    fn wait(&mut self, id: u32, requests: &[Request]) {
+        if self.does_alone(&requests[id as usize].io) {
+            let at = self.queued(requests).min(self.waiting.len());
+            self.waiting.insert(at, id);
+            self.alone_waiting += 1;
+        } else {
+            self.waiting.push_back(id);
+        }
     }
 
     /// When a request that is taken `now` has been through its pipes and is served. A disk goes on where its head is: it has read
@@ -120,7 +184,7 @@ impl Devices {
         let Request { device, by, io, .. } = self.requests[id as usize];
         let Some(span) = io.span else { return false };
         let d = &self.devices[device as usize];
-        let before = d.waiting.iter().skip(d.queued());
+        let before = d.waiting.iter().skip(d.queued(&self.requests));
         let joined = |&other: &u32| {
             let other = &self.requests[other as usize];
             (other.by.task == by.task).then_some(other.io.span?).and_then(|other| other.with(span))
@@ -140,23 +204,21 @@ impl Devices {
 impl State {
     /// A device, with the head of a disk at its beginning.
     pub(super) fn new_device(&mut self, is: Hardware) -> DeviceId {
-        let is = Hardware { parallelism: is.parallelism.max(1), ..is };
-        let (pipe, flash) = (Pipe::default(), Pipe::new(is.slack));
-        let device = Device { is, free_slots: is.parallelism, waiting: VecDeque::new(), pipe, flash, head: 0 };
-        self.devices.devices.push(device);
+        self.devices.devices.push(Device::new(Hardware { parallelism: is.parallelism.max(1), ..is }));
         (self.devices.devices.len() - 1) as DeviceId
     }
 
     /// Submits a request.
     pub(super) fn submit(&mut self, device: DeviceId, by: Submitter, io: Io, then: Then) {
         self.note_cpu("submit", by.cpu, Object::Device(device));
-        let id = self.devices.add(Request { device, by, io, then, merged: None });
+        let id = self.devices.add(Request { device, by, io, since: self.now, then, merged: None });
         match then {
             Then::Complete(lock) | Then::Unlock(lock, _) => completion::expect(self, lock),
             Then::Release(lock) => self.hand_to_device(lock),
         }
         if !self.devices.merge(id) {
-            self.devices.devices[device as usize].waiting.push_back(id);
+            let Devices { devices, requests, .. } = &mut self.devices;
+            devices[device as usize].wait(id, requests);
             self.serve(device);
         }
     }
@@ -173,16 +235,13 @@ impl State {
     }
 
     fn serve(&mut self, device: DeviceId) {
-        let Devices { devices, requests, .. } = &mut self.devices;
-        let d = &mut devices[device as usize];
-        if d.free_slots == 0 || d.waiting.is_empty() {
-            return;
+        loop {
+            let Devices { devices, requests, .. } = &mut self.devices;
+            let d = &mut devices[device as usize];
+            let Some(id) = d.take(requests, self.now) else { return };
+            let end = d.serves(&requests[id as usize].io, self.now);
+            self.push(end, Happening::DeviceDone, id, 0);
         }
-        let next = d.choose(requests, self.now);
-        let Some(id) = d.waiting.remove(next) else { return };
-        d.free_slots -= 1;
-        let end = d.serves(&requests[id as usize].io, self.now);
-        self.push(end, Happening::DeviceDone, id, 0);
     }
 
     /// The completion interrupt of a request: steals its time and that of its wake-ups from whatever runs on its CPU.
@@ -190,14 +249,15 @@ impl State {
         let Request { device, by, .. } = self.devices.requests[id as usize];
         self.note_cpu("device done", by.cpu, Object::Device(device));
         let d = &mut self.devices.devices[device as usize];
-        d.free_slots += 1;
+        d.give_back();
         let interrupt = d.is.interrupt;
         self.serve(device);
         self.interrupt(by.cpu, interrupt);
         let mut next = Some(id);
         while let Some(id) = next {
-            let Request { then, merged, .. } = self.devices.requests[id as usize];
+            let Request { io, since, then, merged, .. } = self.devices.requests[id as usize];
             self.devices.unused.push(id);
+            record(&mut self.requests, io.op.name(), self.now - since.max(self.window_start));
             self.finish(then);
             next = merged;
         }
@@ -220,5 +280,50 @@ impl State {
             LockKind::Bit(()) => bit_lock::clear_from_interrupt(self, lock),
             _ => semaphore::up_from_interrupt(self, lock),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Device, Request, Submitter};
+    use crate::waist::{Hardware, Io, Op, Then};
+
+    fn request(op: Op) -> Request {
+        let io = Io { op, ..Io::taking(1) };
+        Request { device: 0, by: Submitter { task: 0, cpu: 0 }, io, since: 0, then: Then::Complete(0), merged: None }
+    }
+
+    fn serving(parallelism: u32, depth: u32) -> Device {
+        Device::new(Hardware { depth, flush_alone: true, ..Hardware::serving(parallelism, 0) })
+    }
+
+    #[test]
+    fn what_a_device_does_alone_comes_after_all_that_it_has_and_before_all_that_it_has_not() {
+        let requests = [Op::Write, Op::Write, Op::Read, Op::Flush, Op::Write].map(request);
+        let mut device = serving(1, 2);
+        (0..3).for_each(|id| device.wait(id, &requests)); // two are queued in it, one waits before it
+        assert_eq!(device.take(&requests, 0), Some(0));
+        device.wait(3, &requests);
+        device.wait(4, &requests);
+        for next in [1, 3, 2, 4] {
+            assert_eq!(device.take(&requests, 0), None); // one is under way
+            device.give_back();
+            assert_eq!(device.take(&requests, 0), Some(next));
+        }
+    }
+
+    #[test]
+    fn nothing_is_under_way_beside_what_a_device_does_alone() {
+        let requests = [Op::Read, Op::Write, Op::Flush, Op::Write].map(request);
+        let mut device = serving(4, 32);
+        (0..4).for_each(|id| device.wait(id, &requests));
+        let took = |device: &mut Device| device.take(&requests, 0);
+        assert_eq!([took(&mut device), took(&mut device), took(&mut device)], [Some(0), Some(1), None]);
+        device.give_back();
+        assert_eq!(took(&mut device), None);
+        device.give_back();
+        assert_eq!([took(&mut device), took(&mut device)], [Some(2), None]);
+        device.give_back();
+        assert_eq!(took(&mut device), Some(3));
     }
 }

@@ -127,6 +127,8 @@ pub struct State {
     site_numbers: FxMap<(u64, u64), u16>,
     pub(super) latencies: Vec<(&'static str, Tally)>,
     pub(super) delays: Vec<(&'static str, Tally)>,
+    /// What requests of devices took from submission to interrupt.
+    pub(super) requests: Vec<(&'static str, Tally)>,
     /// What became of wake-ups, by the kind of who was woken.
     pub wakes: [WakeStats; KINDS],
     /// Counters of the measured window.
@@ -204,6 +206,7 @@ impl State {
             site_numbers: FxMap::default(),
             latencies: Vec::new(),
             delays: Vec::new(),
+            requests: Vec::new(),
             wakes: Default::default(),
             counters: Counters::default(),
             idle_joules: 0.0,

@@ -27,6 +27,9 @@ pub struct DeviceSpec {
     /// It has a cache that loses what is not flushed (`QUEUE_FLAG_WC`, `BLK_FEAT_WRITE_CACHE`). Without, flushes are not sent.
     #[serde(default = "yes")]
     pub write_cache: bool,
+    /// It does a flush alone: after all requests that it has, and before any other (a command of SATA that is not queued).
+    #[serde(default)]
+    pub flush_alone: bool,
     /// It has a queue for each CPU, not one for all.
     #[serde(default)]
     pub queue_per_cpu: bool,
@@ -72,6 +75,7 @@ impl DeviceSpec {
             fua: true,
             fua_waits: true,
             write_cache: true,
+            flush_alone: false,
             queue_per_cpu: false,
             read: none,
             write: none,

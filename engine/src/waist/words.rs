@@ -76,6 +76,8 @@ pub struct Hardware {
     pub interrupt: Time,
     /// How far its flash may be behind the writes that it has taken.
     pub slack: Time,
+    /// It does a flush alone.
+    pub flush_alone: bool,
     /// Its arm if it is a disk.
     pub disk: Option<Disk>,
 }
@@ -83,7 +85,28 @@ pub struct Hardware {
 impl Hardware {
     /// A device that serves so many requests at once and has no other limit.
     pub fn serving(parallelism: u32, interrupt: Time) -> Self {
-        Self { parallelism, depth: u32::MAX, interrupt, slack: 0, disk: None }
+        Self { parallelism, depth: u32::MAX, interrupt, slack: 0, flush_alone: false, disk: None }
+    }
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Op {
+    Read,
+    #[default]
+    Write,
+    Flush,
+}
+
+impl Op {
+    /// In results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+        }
     }
 }
 
@@ -98,6 +121,8 @@ pub struct Io {
     pub transfer: Time,
     /// How long it keeps the flash.
     pub flash: Time,
+    /// What it asks for.
+    pub op: Op,
     /// Where it is, if that is known.
     pub span: Option<Span>,
 }

@@ -228,15 +228,16 @@ impl Machine for Foreign {
     }
 
     fn new_device(&self, is: Hardware) -> DeviceId {
-        let Hardware { parallelism, depth, interrupt, slack, disk } = is;
+        let Hardware { parallelism, depth, interrupt, slack, flush_alone, disk } = is;
         let disk = disk.map(|d| (d.revolution, d.seek_track, d.seek_full, d.capacity, d.track));
-        self.ask("new_device", (parallelism, depth, interrupt, slack, disk))
+        self.ask("new_device", (parallelism, depth, interrupt, slack, flush_alone, disk))
     }
 
     fn submit(&self, device: DeviceId, io: Io, then: Then) {
-        let Io { service, joined, transfer, flash, span } = io;
+        let Io { service, joined, transfer, flash, op, span } = io;
         let span = span.map(|span| (span.at, span.bytes, span.write));
-        self.tell("submit", (self.task, device, (service, joined, transfer, flash), span, done(then)));
+        let asks = (op.name(), service, joined, transfer, flash);
+        self.tell("submit", (self.task, device, asks, span, done(then)));
     }
 
     fn is_locked(&self, lock: LockId) -> bool {

@@ -46,7 +46,7 @@ impl State {
         self.chains.start_window(now);
         self.wakes = Default::default();
         self.forget_waits();
-        self.latencies.iter_mut().chain(&mut self.delays).for_each(|(_, h)| h.reset());
+        self.latencies.iter_mut().chain(&mut self.delays).chain(&mut self.requests).for_each(|(_, h)| h.reset());
         self.tasks.iter_mut().for_each(|t| t.operations = 0);
         self.locks.iter_mut().for_each(|lock| lock.held_total = 0);
         self.lock_lines.iter_mut().for_each(|line| line.transfers = 0);
@@ -98,6 +98,11 @@ impl State {
     /// Delays that programs told of, by name.
     pub fn delays(&self) -> &[(&'static str, Tally)] {
         &self.delays
+    }
+
+    /// What requests of devices took, by what they asked for.
+    pub fn requests(&self) -> &[(&'static str, Tally)] {
+        &self.requests
     }
 
     /// The name of a site by its number.
