@@ -4,7 +4,8 @@ Until 6.11 `find_active_uprobe` looks up the address under `mmap_lock` and the u
 shared, and takes a reference; `handler_chain` has `register_rwsem` shared; `put_uprobe` gives the reference back. A
 return probe takes a reference more, and when the function returns, `handle_uretprobe_chain` takes `register_rwsem`
 shared and drops it. Since 6.12 tree and handlers are under SRCU, whose counts are those of a CPU, and only return
-probes count. Times under the locks are not told apart: they lie before the locks.
+probes count. Times under the locks are not told apart: they lie before the locks. They vary by 5 %, as in `atomics.py`:
+equal ones would keep tasks in step, so that none ever queues.
 """
 
 from collections.abc import Generator
@@ -41,7 +42,7 @@ def read_locked(task: Task, lock: Lock) -> Step:
 def entry(task: Task, shared: Shared, *, locked: bool, returns: bool) -> list[Step]:
     """The breakpoint at the probed instruction."""
     get, put = task.fetch_add(shared.references, 1), task.fetch_add(shared.references, -1)
-    work = task.run(task.params["entry"], "system")
+    work = task.run(task.gamma(task.params["entry"], 0.05), "system")
     if not locked:
         return [work, read_locked(task, shared.mmap_lock), *([get] if returns else [])]
     lookup = [
@@ -58,7 +59,7 @@ def entry(task: Task, shared: Shared, *, locked: bool, returns: bool) -> list[St
 def exit_of_function(task: Task, shared: Shared, *, locked: bool) -> list[Step]:
     """The system call at the end of the probed function."""
     put = task.fetch_add(shared.references, -1)
-    work = task.run(task.params["return"], "system")
+    work = task.run(task.gamma(task.params["return"], 0.05), "system")
     return [work, *([read_locked(task, shared.register_rwsem)] if locked else []), put]
 
 
