@@ -21,6 +21,7 @@ def spec(
     tasks: int = 1,
     *,
     kernel: str = "linux-6.12",
+    filesystem: str = "tmpfs",
     rules: Mapping[str, Any] | None = None,
     **workload: Any,  # noqa: ANN401
 ) -> Spec:
@@ -29,7 +30,7 @@ def spec(
     named = {"profile": kernel, "rules": dict(rules or {})}
     scenario = path / "threads.yaml"
     scenario.write_text(
-        f"simfs: 1\nname: m\ntitle: m\nmachine: server-24\nkernel: {json.dumps(named)}\nfilesystem: {{kind: tmpfs}}\n"
+        f"simfs: 1\nname: m\ntitle: m\nmachine: server-24\nkernel: {json.dumps(named)}\nfilesystem: {{kind: {filesystem}}}\n"
         f"workload: {json.dumps(given)}\n"
     )
     (point,) = expand(load(scenario))
