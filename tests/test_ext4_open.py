@@ -47,7 +47,9 @@ def test_other_filesystems_do_not_ask(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("version", "counts"), [("4.4", False), ("4.5", True), ("6.9", True), ("6.10", False)])
+@pytest.mark.parametrize(
+    ("version", "counts"), [("4.4", False), ("4.5", True), ("6.9", True), ("6.10", False)]
+)
 def test_an_open_counts_from_4_5_to_6_9(version: str, counts: bool) -> None:
     assert load_kernel(f"linux-{version}").rules["ext4.open_counts_directory"] is counts
 

@@ -71,7 +71,10 @@ def test_a_variant_may_name_a_kernel_and_the_other_say_more(tmp_path: Path, kern
     own = "simfs: 1\nextends: base.yaml\nname: own\nvariants: [{name: one, kernel: {rules: {sched.groups: none}}}]\n"
     scenario = load(_files(tmp_path, base=base, own=own))
     (point, *_) = expand(scenario)
-    assert (point.scenario.kernel.profile, point.scenario.kernel.rules) == ("linux-6.12", {"sched.groups": "none"})
+    assert (point.scenario.kernel.profile, point.scenario.kernel.rules) == (
+        "linux-6.12",
+        {"sched.groups": "none"},
+    )
     (point, *_) = expand(load(tmp_path / "base.yaml", ["variants.one.kernel.tick=2 ms"]))
     assert point.scenario.kernel.tick == 2_000_000
 
