@@ -64,6 +64,21 @@ expect: null
     assert {work.think.exponential for work in works} == {20_000.0}
 
 
+@pytest.mark.parametrize("kernel", ["linux-6.12", "{profile: linux-6.12, tick: 1 ms}"])
+def test_a_variant_may_name_a_kernel_and_the_other_say_more(tmp_path: Path, kernel: str) -> None:
+    """The name stands for `{profile: NAME}` in a variant, as it does in the scenario."""
+    base = BASE.replace("{name: one}", f"{{name: one, kernel: {kernel}}}")
+    own = "simfs: 1\nextends: base.yaml\nname: own\nvariants: [{name: one, kernel: {rules: {sched.groups: none}}}]\n"
+    scenario = load(_files(tmp_path, base=base, own=own))
+    (point, *_) = expand(scenario)
+    assert (point.scenario.kernel.profile, point.scenario.kernel.rules) == (
+        "linux-6.12",
+        {"sched.groups": "none"},
+    )
+    (point, *_) = expand(load(tmp_path / "base.yaml", ["variants.one.kernel.tick=2 ms"]))
+    assert point.scenario.kernel.tick == 2_000_000
+
+
 def test_paths_are_relative_to_the_file_that_names_them(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     profile = Path(simfs.__file__).parent / "_data/models/machines/server-24.yaml"

@@ -21,6 +21,7 @@ def spec(
     tasks: int = 1,
     *,
     kernel: str = "linux-6.12",
+    filesystem: str = "tmpfs",
     rules: Mapping[str, Any] | None = None,
     **workload: Any,  # noqa: ANN401
 ) -> Spec:
@@ -29,8 +30,8 @@ def spec(
     named = {"profile": kernel, "rules": dict(rules or {})}
     scenario = path / "threads.yaml"
     scenario.write_text(
-        f"simfs: 1\nname: m\ntitle: m\nmachine: server-24\nkernel: {json.dumps(named)}\nfilesystem: {{kind: tmpfs}}\n"
-        f"workload: {json.dumps(given)}\n"
+        f"simfs: 1\nname: m\ntitle: m\nmachine: server-24\nkernel: {json.dumps(named)}\n"
+        f"filesystem: {{kind: {filesystem}}}\nworkload: {json.dumps(given)}\n"
     )
     (point,) = expand(load(scenario))
     return to_run_spec(point, 0) | {"warmup_ns": 1e6, "duration_ns": 2e6}

@@ -71,7 +71,7 @@ def _lay(merged: Document, over: Document, key: str) -> None:
     if value is None:
         merged.data.pop(key, None)
     elif key in (*SECTIONS, "measure"):
-        widen_word(merged, (key,))
+        widen_word(merged, merged.data, (key,))
         for path, leaf in leaves({key: words(key, value)}):
             _graft(merged, path, leaf, over, path)
     elif key == "variants" and isinstance(value, list) and isinstance(own, list):

@@ -61,8 +61,8 @@ def assign(document: Document, path: Path_, value: object, place: Place) -> None
     holder: Any = document.data
     steps: Path_ = ()  # with the numbers of entries for their names, as places have them
     for depth in range(len(path) - 1):
-        widen_word(document, path[: depth + 1])
         steps = (*steps, _step(holder, path[depth], place))
+        widen_word(document, holder, steps)
         holder = _enter(holder, path[: depth + 2], place)
     last = _step(holder, path[-1], place)
     if isinstance(holder, dict) and last == "kind" and len(path) == 2:
@@ -83,11 +83,13 @@ def assign(document: Document, path: Path_, value: object, place: Place) -> None
         document.places.setdefault(resolved[:depth], place)  # of sections that were not there before
 
 
-def widen_word(document: Document, path: Path_) -> None:
-    """Write out `machine: NAME` as `machine: {profile: NAME}`, so that keys can be laid over it."""
-    key = _WORDS.get(str(path[0])) if len(path) == 1 else None
-    if key and isinstance(word := document.data.get(str(path[0])), str):
-        document.data[str(path[0])] = {key: word}
+def widen_word(document: Document, holder: object, path: Path_) -> None:
+    """Write out `machine: NAME`, in `holder`, as `machine: {profile: NAME}`, so that keys can be laid over it."""
+    name = str(path[-1])
+    is_section = len(path) == 1 or (len(path) == 3 and path[0] in ("variants", "groups"))
+    key = _WORDS.get(name) if is_section else None
+    if key and isinstance(holder, dict) and isinstance(word := holder.get(name), str):
+        holder[name] = {key: word}
         document.places[*path, key] = document.place_of(path)
 
 

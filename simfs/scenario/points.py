@@ -233,7 +233,7 @@ def _base_of(document: Document, index: int, variant: dict[str, Any]) -> Documen
     # A scenario with many variants would else be copied as often as it has some.
     base = document.copy(without=("variants", "sweep", "points", "measured", "calibrate", "expect"))
     for section in SECTIONS:
-        widen_word(base, (section,))
+        widen_word(base, base.data, (section,))
     changes = {key: words(key, variant[key]) for key in SECTIONS if key in variant}
     lay_over(base, changes, ("variants", index))
     return base

@@ -79,6 +79,8 @@ pub struct Calls {
     /// Those of directories, and their lists of children.
     pub(super) directories: Dentries,
     pub(super) children: Children,
+    /// Who opens a file looks whether its directory is encrypted, with a reference of it.
+    pub(super) asks_directory: bool,
     /// The directory of the files of those tasks whose directory somebody watches, and whether the task has been there.
     watched: BySlot<(DirId, bool)>,
     /// Tasks whose files have lost their names while they are open.
@@ -110,6 +112,7 @@ impl Calls {
         let root = costs.rules().creat_counts_root.then(|| Dentries::new(m, costs));
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
         let rename_lock = RenameLock::new(m, costs)?;
+        let asks_directory = kind == "ext4" && costs.rules().open_counts_directory;
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
         let (rules, children) =
             (costs.rules(), Children::new(costs.rules().dentry_line, costs.rules().kill_counts_parent));
@@ -129,6 +132,7 @@ impl Calls {
             rename_lock,
             directories,
             children,
+            asks_directory,
             watched: BySlot::default(),
             nameless: BySlot::default(),
             writers,
@@ -152,10 +156,10 @@ impl Calls {
 
     /// `open` of a name that exists and is cached, which takes `walk` and then `rest`. The walk takes a reference
     /// (`complete_walk`), the open file another (`do_dentry_open`), and the walk's is given back (`terminate_walk`).
-    pub async fn open<M: Machine>(&self, m: &M, file: &File, walk: Time, rest: Time) {
+    pub async fn open<M: Machine>(&self, m: &M, dir: DirId, file: &File, (walk, rest): (Time, Time)) {
         self.walk_to_open(m, file, walk).await;
         self.dentries.count(m, file).await;
-        self.opened(m, file, rest).await;
+        self.opened(m, dir, file, rest).await;
     }
 
     /// The walk of an `open`, or all of it but for the name.
@@ -176,7 +180,7 @@ impl Calls {
     }
 
     /// The rest of an `open` whose dentry is known (`do_open`).
-    pub async fn opened<M: Machine>(&self, m: &M, file: &File, rest: Time) {
+    pub async fn opened<M: Machine>(&self, m: &M, dir: DirId, file: &File, rest: Time) {
         self.dentries.count(m, file).await;
         if file.writable {
             self.get_write_access(m, file);
@@ -184,6 +188,7 @@ impl Calls {
         self.label.file_open(m).await;
         m.run(Account::System, rest).await;
         self.look_for_locks(m, file); // break_lease
+        self.ask_directory(m, dir).await;
         self.dentries.count(m, file).await;
         self.notify_parent(m).await; // fsnotify_open
     }

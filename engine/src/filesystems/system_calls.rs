@@ -169,16 +169,16 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         Ok(file)
     }
 
-    async fn open(&self, m: &M, _: DirId, file: &File) {
-        self.opening(m, "open", pin!(read_write::open(&*self.fs, m, file))).await;
+    async fn open(&self, m: &M, dir: DirId, file: &File) {
+        self.opening(m, "open", pin!(read_write::open(&*self.fs, m, dir, file))).await;
     }
 
     async fn open_creating(&self, m: &M, dir: DirId, file: &File) {
         self.opening(m, "open", pin!(read_write::open_creating(&*self.fs, m, dir, file))).await;
     }
 
-    async fn open_truncating(&self, m: &M, _: DirId, file: &File) {
-        self.opening(m, "open", pin!(read_write::open(&*self.fs, m, file))).await;
+    async fn open_truncating(&self, m: &M, dir: DirId, file: &File) {
+        self.opening(m, "open", pin!(read_write::open(&*self.fs, m, dir, file))).await;
         self.fs.opened_truncating(file);
     }
 

@@ -337,6 +337,8 @@ rules! {
     "ext4.write_handles" => write_handles: bool = false;
     /// A buffered write that makes a file longer has its inode dirty in a handle (`ext4_da_write_end`, `mark_inode_dirty`).
     "ext4.append_dirties" => append_dirties: bool = false;
+    /// Who opens a file takes a reference of its directory, to look whether it is encrypted (`fscrypt_file_open`).
+    "ext4.open_counts_directory" => open_counts_directory: bool = false;
     /// A buffered write gets large folios (`mapping_set_large_folios`).
     "ext4.large_folios" => ext4_large_folios: bool = false;
     /// Who finds that another took the inode that he chose looks for the next under the group's lock (`__ext4_new_inode`).

@@ -64,6 +64,7 @@ pub async fn create<M: Machine, F: InodeOperations<M>>(
     let inode =
         with_parent(fs, m, (dir, name), times, |slot| listed::file(*slot), pin!(fs.create(m, dir, name))).await?;
     sb.calls.label.file_open(m).await;
+    sb.calls.ask_directory(m, dir).await;
     sb.calls.count_root(m).await;
     sb.times.made(m, Timed::File(inode));
     Ok(File { inode, written: false, writable: true })

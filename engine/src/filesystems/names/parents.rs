@@ -59,6 +59,14 @@ impl Calls {
         }
     }
 
+    /// `fscrypt_file_open` of a file of ext4: a reference of its directory, to look whether it is encrypted (`dget_parent`, `dput`).
+    pub async fn ask_directory<M: Machine>(&self, m: &M, dir: DirId) {
+        if self.asks_directory {
+            self.count_directory(m, dir).await;
+            self.count_directory(m, dir).await;
+        }
+    }
+
     /// `d_alloc` of a new name, which is a child from [`Calls::is_child`] on.
     pub async fn d_alloc<M: Machine>(&self, m: &M, dir: DirId) {
         let first = || {

@@ -71,18 +71,18 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
 }
 
 /// `open` of a name that exists and is cached.
-pub async fn open<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) {
+pub async fn open<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir: DirId, file: &File) {
     let sb = fs.super_block();
     let (walk, rest) = sb.calls.open_times();
     sb.line.permission(m).await;
-    sb.calls.open(m, file, walk, sb.rest_of_open(m, rest)).await;
+    sb.calls.open(m, dir, file, (walk, sb.rest_of_open(m, rest))).await;
 }
 
 /// `open(O_CREAT)` of a name that exists and is cached. Kernels that do not look first hold the directory's lock exclusively for that
 /// (`open_last_lookups`).
 pub async fn open_creating<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir: DirId, file: &File) {
     let sb = fs.super_block();
-    let Some(lookup) = sb.calls.locked_lookup() else { return open(fs, m, file).await };
+    let Some(lookup) = sb.calls.locked_lookup() else { return open(fs, m, dir, file).await };
     let ((walk, rest), parent) = (sb.calls.open_times(), fs.directory_lock(dir));
     sb.line.permission(m).await;
     sb.calls.walk_to_open(m, file, walk.saturating_sub(lookup)).await;
@@ -93,7 +93,7 @@ pub async fn open_creating<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir:
     sb.calls.look_up_locked(m, file).await;
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
-    sb.calls.opened(m, file, sb.rest_of_open(m, rest)).await;
+    sb.calls.opened(m, dir, file, sb.rest_of_open(m, rest)).await;
     sb.calls.count_root(m).await;
     sb.calls.count_directory(m, dir).await;
 }
