@@ -289,7 +289,7 @@ BTRFS = [
     Fault(
         "btrfs log: who syncs on a disk that rotates waits for nobody",
         B + "log/mod.rs",
-        "if self.storage.rotational && self.several.get() {",
-        "if self.storage.rotational && self.several.get() && !FAULT {",
+        "if self.roots.storage.rotational && self.several.get() {",
+        "if self.roots.storage.rotational && self.several.get() && !FAULT {",
     ),
 ]
