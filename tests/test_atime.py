@@ -85,7 +85,7 @@ def test_until_6_12_an_inode_is_read_anew_once_a_tick_and_since_then_whenever_it
 
 @pytest.mark.parametrize(
     ("filesystem", "lock"),
-    [("xfs", "xfs.ILOCK (file)"), ("ext4", "ext4.j_state_lock"), ("btrfs", "btrfs.space_info")],
+    [("xfs", "xfs.ILOCK (file)"), ("ext4", "ext4.j_state_lock"), ("btrfs", "btrfs.root_item_lock")],
 )
 def test_what_is_written_takes_the_locks_of_new_times(tmp_path: Path, filesystem: str, lock: str) -> None:
     found = {
