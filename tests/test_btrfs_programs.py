@@ -26,11 +26,11 @@ def small_files(
 
 
 def test_one_task_takes_the_time_of_the_traced_steps() -> None:
-    """Its tree is one leaf, as when it was traced; few items that move and words of some fifty locks are the rest."""
+    """Its tree is one leaf, as when it was traced. Few items that move and words of some fifty locks are 2 to 3 %."""
     steps = sum(load_trace("btrfs").group("cu_l0").values())
     rcu = load_filesystem("btrfs").constants["i_callback"].ns
     total = steps + load_vfs("btrfs").spec()["user.loop"] + rcu
-    assert 1 / rate(small_files("create_unlink", 1)) == pytest.approx(total, rel=0.03)
+    assert 1.02 * total < 1 / rate(small_files("create_unlink", 1)) < 1.03 * total
 
 
 def test_one_task_locks_the_leaf_as_often_as_traced() -> None:
