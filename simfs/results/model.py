@@ -103,15 +103,9 @@ class MeasuredRow(Strict):
         default=None, description="time of that run in which the benchmark slept before its tasks started"
     )
 
-    @property
-    def paused(self) -> Paused | None:
-        """The measured run, if it has a pause."""
-        both = self.operations is not None and self.pause_s is not None
-        return Paused(self.operations or 0.0, self.pause_s or 0.0) if both else None
-
     def while_running(self) -> Self:
         """The row of a rate as it was while the tasks ran; what the source reports has the pause in it."""
-        if (run := self.paused) is None:
+        if (run := Paused.of(self.operations, self.pause_s)) is None:
             return self
         ends = {end: getattr(self, end) for end in ("value", "low", "high")}
         changed = {end: None if rate is None else run.while_running(rate) for end, rate in ends.items()}
@@ -226,10 +220,8 @@ class PointResult(Strict):
 
     def reported(self, metric: str, operations: float | None, pause_s: float | None) -> Estimate | None:
         """`estimate` as a source reports it whose run of `operations` began with a pause, if it did."""
-        found = self.estimate(metric, operations)
-        if operations is None or pause_s is None or found is None:
-            return found
-        return Paused(operations, pause_s).seen(known_metric(metric), found, self.throughput.mean)
+        found, run = self.estimate(metric, operations), Paused.of(operations, pause_s)
+        return run.seen(known_metric(metric), found, self.throughput.mean) if run and found else found
 
     def estimate(self, metric: str, operations: float | None = None) -> Estimate | None:
         """The estimate that a measured `metric` is compared with, in the metric's unit (`scenario.metrics`).

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 from simfs.results.statistics import Estimate
 from simfs.scenario.metrics import Metric
@@ -18,6 +19,11 @@ class Paused:
 
     operations: float
     seconds: float
+
+    @classmethod
+    def of(cls, operations: float | None, seconds: float | None) -> Self | None:
+        """None of a run without a pause."""
+        return None if operations is None or seconds is None else cls(operations, seconds)
 
     def rate(self, rate: float) -> float:
         """The rate over all of the run, of one while the tasks run."""
