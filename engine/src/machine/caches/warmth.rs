@@ -73,12 +73,13 @@ impl Cache {
 
     /// The part of the lines of a kind that is gone.
     fn gone_of(&self, kind: usize) -> Part {
-        self.marks.get(kind).copied().flatten().map_or(WHOLE, |last| self.gone(self.used - last))
+        self.gone_of_any(&[kind])
     }
 
-    /// The part of lines that is gone of a body that several kinds touch.
+    /// The part of lines that is gone of a body that several kinds touch: since the last of them.
     pub(super) fn gone_of_any(&self, kinds: &[usize]) -> Part {
-        kinds.iter().map(|&kind| self.gone_of(kind)).min().unwrap_or(WHOLE)
+        let last = kinds.iter().map(|&kind| self.marks.get(kind).copied().flatten()).max().flatten();
+        last.map_or(WHOLE, |last| self.gone(self.used - last))
     }
 
     /// The part of lines that is gone after so many bytes. Which set a line is in is chance, so some of them are gone after half
