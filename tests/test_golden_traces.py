@@ -15,7 +15,7 @@ from simfs import _engine
 from simfs.reports.trace import line
 
 GOLDEN = Path(__file__).parent / "golden"
-KINDS = ["ticket", "qspinlock", "qrwlock", "semaphore", "mutex-3.10", "mutex-4.10", "rwsem-2.6", "rwsem-5.11"]
+KINDS = ["ticket", "qspinlock", "qrwlock", "semaphore", "mutex-3.10", "mutex-4.10", "rwsem-2.6", "rwsem-5.16"]
 PRICES = {"line_hit": 2, "line_llc": 50, "context_switch": 1500, "wakeup": 1000, "ipi_deliver": 500}
 
 

@@ -22,7 +22,7 @@ THREADS: Spec = {
     "kernel_threads": {"bound_interval_ns": 5e6, "unbound_interval_ns": 5e6, "run_ns": 5e4},
 }
 VARIED: Spec = {"think_ns": 200, "hold_distribution": "lognormal", "hold_cv": 0.1}
-PHASES = ("rwsem-5.3", "rwsem-5.4", "rwsem-5.11")
+PHASES = ("rwsem-5.3", "rwsem-5.4", "rwsem-5.11", "rwsem-5.16")
 
 
 def spinning_writers(kind: str, tasks: int = 8, patience: float = 4e6) -> Spec:

@@ -18,7 +18,7 @@ Eras = dict[tuple[int, ...], str]
 MUTEXES: Eras = {(3, 0): "mutex-3.0", (3, 10): "mutex-3.10", (4, 10): "mutex-4.10"}
 RWSEMS: Eras = {
     (3, 0): "rwsem-2.6", (3, 9): "rwsem-3.10", (3, 16): "rwsem-3.16", (4, 8): "rwsem-4.8", (5, 3): "rwsem-5.3",
-    (5, 4): "rwsem-5.4", (5, 11): "rwsem-5.11",
+    (5, 4): "rwsem-5.4", (5, 11): "rwsem-5.11", (5, 16): "rwsem-5.16",
 }  # fmt: skip
 RWLOCKS: Eras = {(3, 0): "rwlock-2.6", (3, 16): "qrwlock-3.16", (4, 3): "qrwlock"}
 SPINLOCKS: Eras = {(3, 0): "ticket", (4, 2): "qspinlock"}
@@ -35,6 +35,7 @@ ERAS: dict[str, Eras] = {
     **dict.fromkeys(("ext4.j_checkpoint_mutex", "xfs.inodegc_wq", "xfs.cil_wq"), MUTEXES),
     "btrfs.tree": {
         (3, 0): "btrfs-tree-2", (3, 1): "btrfs-tree-3-biased", (3, 16): "btrfs-tree-3", (5, 11): "rwsem-5.11",
+        (5, 16): "rwsem-5.16",
     },
     **dict.fromkeys(("xfs.ilock", "xfs.iolock", "xfs.cil_ctx", "ext4.i_data_sem"), RWSEMS),
     **dict.fromkeys(("vfs.inode_hash", "vfs.inode_list", "vfs.wb_list", "mm.lru_lock"), SPINLOCKS),

@@ -84,8 +84,11 @@ class Kernel:
     kthread_stacking: bool
     """Whom a kernel thread of its own CPU wakes stays there if that has nothing else to do."""
     wakeup_queue: bool
-    waits_for_dequeue: bool
     """Who wakes somebody on an idle CPU leaves most of it to that CPU."""
+    descheduling: str
+    """What a waker does about a sleeper that its CPU has not switched from yet (`Scheduler._leaves_to_switch`)."""
+    semaphore_wake_queue: bool
+    """Who releases a semaphore wakes the first waiter after the inner spinlock, and not under it."""
     busiest: str
     """What makes CPUs the busiest, to take a task from: tasks `waiting`, `utilization`, or that and `runnable`."""
     numa_imbalance: str
@@ -182,7 +185,8 @@ class Kernel:
             recent_cpu=rules["sched.recent_cpu"],
             kthread_stacking=rules["sched.kthread_stacking"],
             wakeup_queue=rules["sched.wakeup_queue"],
-            waits_for_dequeue=rules["sched.waits_for_dequeue"],
+            descheduling=rules["sched.descheduling"],
+            semaphore_wake_queue=rules["lock.semaphore_wake_queue"],
             busiest=rules["sched.busiest"],
             numa_imbalance=rules["sched.numa_imbalance"],
             newidle=rules["sched.newidle"],

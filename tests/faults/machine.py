@@ -147,10 +147,10 @@ MACHINE = [
         "        b.handoff &= FAULT;",
     ),
     Fault(
-        "rwsem 5.11: a reader that queues wakes no readers",
+        "rwsem: a reader that queues wakes no readers",
         M + "locks/rwsem/wake.rs",
-        "(Side::Read, Era::V5_11) if read_owned =>",
-        "(Side::Read, Era::V5_11) if read_owned && !FAULT =>",
+        "(Side::Read, era) if read_owned &&",
+        "(Side::Read, era) if !FAULT && read_owned &&",
     ),
     Fault(
         "percpu-rwsem: a writer does not wait for readers",

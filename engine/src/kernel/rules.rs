@@ -89,14 +89,16 @@ rules! {
     "sched.kthread_stacking" => kthread_stacking: bool = true;
     /// Who wakes somebody on an idle CPU leaves most of it to that CPU (`ttwu_queue_wakelist`).
     "sched.wakeup_queue" => wakeup_queue: bool = true;
-    /// Who wakes a task that is being taken off its run queue waits for the queue's lock (`ttwu_runnable`, `__block_task`).
-    "sched.waits_for_dequeue" => waits_for_dequeue: bool = true;
+    /// What a waker does about a sleeper whose CPU has not switched from it yet (`on_cpu` in `try_to_wake_up`).
+    "sched.descheduling" => descheduling: sched::Descheduling = sched::Descheduling::DequeuedFirst;
     /// From which CPUs an idle one takes a task (`group_classify`).
     "sched.busiest" => busiest: sched::Busiest = sched::Busiest::Runnable;
     /// How much busier a NUMA node may become than another (`adjust_numa_imbalance`, `imb_numa_nr`).
     "sched.numa_imbalance" => numa_imbalance: sched::NumaImbalance = sched::NumaImbalance::EighthOfNode;
     /// When a CPU about to idle looks for a task to take (`sched_balance_newidle`).
     "sched.newidle" => newidle: sched::NewIdle = sched::NewIdle::Always;
+    /// Who releases a semaphore wakes the first waiter when it has given back the inner spinlock (`wake_q` in `up`).
+    "lock.semaphore_wake_queue" => semaphore_wake_queue: bool = false;
     /// Who chooses the idle state of a CPU (`drivers/cpuidle/governors`).
     "idle.governor" => governor: idle::Governor = idle::Governor::Residency;
     /// A CPU on which tasks wait for I/O idles less deeply (`performance_multiplier` of the `menu` governor).

@@ -27,6 +27,22 @@ choice! {
 }
 
 choice! {
+    /// What a waker does about a sleeper whose CPU, another one, has not switched from it yet. Who leaves it to that CPU leaves it there.
+    pub enum Descheduling {
+        /// It waits for the switch (before 5.8).
+        Waits = "waits",
+        /// It leaves it to that CPU if one task at most is in the run queue there, which the sleeper is until it has been dequeued (5.8
+        /// to 5.19).
+        QueuesBesideOne = "queues_beside_one",
+        /// The same if nobody is (6.0 to 6.11).
+        QueuesAlone = "queues_alone",
+        /// It waits for the lock of the run queue, which is that for the switch, until the sleeper has been dequeued; then as before
+        /// (since 6.12).
+        DequeuedFirst = "dequeued_first",
+    }
+}
+
+choice! {
     /// What makes CPUs the busiest, from which an idle one takes a task.
     pub enum Busiest {
         /// Tasks that wait (before 5.5).

@@ -88,6 +88,10 @@ class Cpu:
     """It is about to idle and looks for a task to take."""
     generation: int = 0
     """Outdates happenings of an earlier switch or idle exit, and counts these."""
+    leaving: Task | None = None
+    """The task that went to sleep last, until the CPU has switched from it (`on_cpu` of that task)."""
+    leaves_at: Time = 0
+    """When it has; later if it is about to idle and looks into more than one domain."""
     softirq_until: Time = 0
     """Until when it has softirqs."""
     in_softirq: bool = False

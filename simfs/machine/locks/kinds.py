@@ -15,7 +15,7 @@ from simfs.machine.locks.percpu_rwsem import PercpuRwsem
 from simfs.machine.locks.queued import Cna, Mcs, Qspinlock
 from simfs.machine.locks.rcu import Rcu
 from simfs.machine.locks.rwlock import BiasedRwlock, Qrwlock, Qrwlock316
-from simfs.machine.locks.rwsem import Rwsem, Rwsem53, Rwsem54
+from simfs.machine.locks.rwsem import Rwsem, Rwsem53, Rwsem54, Rwsem511
 from simfs.machine.locks.rwsem_counted import Rwsem26, Rwsem48, Rwsem310, Rwsem316
 from simfs.machine.locks.semaphore import CountingSemaphore, Semaphore
 from simfs.machine.locks.seqlock import Seqlock
@@ -51,7 +51,8 @@ KINDS: dict[str, type[Lock]] = {
     "rwsem-4.8": Rwsem48,
     "rwsem-5.3": Rwsem53,
     "rwsem-5.4": Rwsem54,
-    "rwsem-5.11": Rwsem,
+    "rwsem-5.11": Rwsem511,
+    "rwsem-5.16": Rwsem,
     "rwsem": Rwsem,
     "percpu-rwsem": PercpuRwsem,
     "seqlock": Seqlock,

@@ -157,7 +157,11 @@ POLICIES: dict[str, Policy] = {
         _ALL, "hint, then grant", "after 4 ms",
     ),
     "rwsem-5.11": _rwsem(
-        "from 5.11", "writers; readers once, if few", "the OSQ's head, a writer; on readers for 10 to 25 us", _ALL,
+        "5.11 to 5.15", "writers; readers once, if few", "the OSQ's head, a writer; on readers for 10 to 25 us", _ALL,
+        "hint, then grant", "after 4 ms",
+    ),
+    "rwsem-5.16": _rwsem(
+        "from 5.16", "writers; readers once, if few", "the OSQ's head, a writer; on readers for 10 to 25 us", _ALL,
         "hint, then grant", "after 4 ms",
     ),
     "percpu-rwsem": Policy(
@@ -183,7 +187,7 @@ POLICIES: dict[str, Policy] = {
 }  # fmt: skip
 """The built-in locks; `mutex` and `rwsem` alone mean the newest."""
 
-ALIASES = {"mutex": "mutex-4.10", "rwsem": "rwsem-5.11"}
+ALIASES = {"mutex": "mutex-4.10", "rwsem": "rwsem-5.16"}
 """Short names of kinds."""
 
 UNGUARDED = tuple(

@@ -11,7 +11,7 @@ from simfs.machine.task import Steps, Task
 
 
 class Rwsem(AnyRwsem):
-    """5.11 and later: writers spin and steal, readers are granted in phases.
+    """5.16 and later: writers spin and steal, readers are granted in phases.
 
     Writers spin (OSQ) on a running writer, and for 10 to 25 us on readers; they steal. Readers never spin; they steal
     once, on entry, when not crowded. Queued readers are **granted**, all of them (up to 256) in one phase; a queued
@@ -43,15 +43,14 @@ class Rwsem(AnyRwsem):
     def down_read_slow(self, task: Task) -> Waiting:
         """`rwsem_down_read_slowpath`: steal, else queue."""
         self.shares += 1  # left behind by the fast path's add
-        beside, closed = (
-            self.shares > 1,
-            self.writer is not None or self.handoff,
-        )  # in the count that it returned
+        # in the count that it returned
+        beside, queued = self.shares > 1, len(self.waiters) > 0
+        closed = self.writer is not None or self.handoff
         yield from self.look_at_owner(task)
         if not closed and not (beside and self.reader_owned):
             self.set_reader_owned(task)
             yield from self.settle_owner(task, Side.READ)
-            if self.shares == 1 and self.waiters:
+            if queued and not beside:
                 yield from self.wake_queued_readers(task)
             return False
         return (yield from self.wait_as_reader(Waiter(task, Side.READ, 0), share=1))
@@ -185,14 +184,30 @@ class Rwsem(AnyRwsem):
             self.tell_pollers(task)
 
 
-class Rwsem54(Rwsem):
+class Rwsem511(Rwsem):
+    """5.11 to 5.15: a woken writer sleeps on while the lock is taken, and only the first waiter asks for a hand-off."""
+
+    only_first_asks = True
+
+    def sleep_until_hope(self, me: Waiter) -> Steps:
+        """Sleep on while the lock is taken and there is no hand-off to ask for."""
+        while True:
+            yield from me.task.park()
+            free = yield from self.looks_free(me.task)
+            if free or (self.waiters[0] is me and self.impatient(me)):
+                return
+
+    def may_join(self, me: Waiter, *, alone: bool) -> bool:
+        """A reader only if it is first."""
+        return alone or me.side is Side.WRITE
+
+
+class Rwsem54(Rwsem511):
     """5.4 to 5.10: readers spin too, on a running writer, in the writers' OSQ, and steal while they spin.
 
     A writer that has spun on readers in vain marks them for both sides. A writer that had to sleep after such a mark
     keeps readers from spinning on it, and readers that came under it keep the mark when they are granted.
     """
-
-    only_first_asks = True
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -255,18 +270,6 @@ class Rwsem54(Rwsem):
         slept = yield from self.wait_as_writer(task)
         self.no_reader_spin = self.no_reader_spin or in_vain
         return slept
-
-    def sleep_until_hope(self, me: Waiter) -> Steps:
-        """Sleep on while the lock is taken and there is no hand-off to ask for."""
-        while True:
-            yield from me.task.park()
-            free = yield from self.looks_free(me.task)
-            if free or (self.waiters[0] is me and self.impatient(me)):
-                return
-
-    def may_join(self, me: Waiter, *, alone: bool) -> bool:
-        """A reader only if it is first."""
-        return alone or me.side is Side.WRITE
 
     def mark_wake(self, waker: Task, *, readers_only: bool = False) -> list[Task]:
         """Granted readers pass on the mark under which the first of them came."""

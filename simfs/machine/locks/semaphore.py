@@ -1,4 +1,4 @@
-"""`struct semaphore` (`kernel/locking/semaphore.c`, the same from 2.6 to 6.12): counting, sleeping, no owner."""
+"""`struct semaphore` (`kernel/locking/semaphore.c`, 2.6 to 6.18, but for where it wakes): counting, no owner."""
 
 from __future__ import annotations
 
@@ -54,10 +54,16 @@ class Semaphore(SleepingLock):
         task.write(self.line)
         self.end(task)
         first = self._hand_over()
-        if first:
-            task.segment.debt += self.code.mark
-            self.wake(task, first)  # inside the raw spinlock, as before the wake queue came (6.12)
-        self.wait_lock.unlock(task)
+        if first is None:
+            self.wait_lock.unlock(task)
+            return
+        task.segment.debt += self.code.mark
+        if self.machine.kernel.semaphore_wake_queue:
+            self.wait_lock.unlock(task)
+            self.wake(task, first)
+        else:
+            self.wake(task, first)
+            self.wait_lock.unlock(task)
 
     def done_by_interrupt(self) -> None:
         """`up` from an interrupt: nobody pays for the wake-up but the interrupted CPU."""

@@ -127,6 +127,7 @@ class Scheduler:
         self.policy.dequeue(task, task.cpu, Leaving.SLEEPING)
         self._leave_cpu(task, Status.SLEEPING, reason)
         task.cpu.io_waiters += task.waits_for_io
+        task.cpu.leaving = task
         self.schedule(task.cpu)
 
     def exit(self, task: Task) -> None:
@@ -202,6 +203,7 @@ class Scheduler:
     def occupy(self, cpu: Cpu, task: Task | None, time: Time) -> None:
         """Let a CPU be between tasks for so long, before `task` or idle."""
         cpu.phase, cpu.next = Phase.SWITCHING, task
+        cpu.leaves_at = self.now + time + (self.machine.costs.context_switch if cpu.looks else 0)
         cpu.generation += 1
         self.siblings.set_executing(cpu, True)
         self.later(cpu, time, What.SWITCH_DONE, self._switch_done)
@@ -222,6 +224,7 @@ class Scheduler:
         if errand:
             errand()
             return
+        cpu.leaving = None
         task = cpu.next
         self.machine.counters.switches += not cpu.in_softirq  # also to idle: rq->nr_switches
         cpu.in_softirq = False
@@ -277,25 +280,41 @@ class Scheduler:
             return
         self.machine.counters.wakeups += 1
         task.cpu.io_waiters -= task.waits_for_io
+        left = waker is not None and self._leaves_to_switch(waker, task)
         if task.entity.delayed:
             self._note_wakeup(task, task.cpu, waker)
             self._wake_in_queue(task, waker, fetched)
             return
-        cpu = self.placement.choose(task, waker)
+        cpu = task.cpu if left else self.placement.choose(task, waker)
         self._note_wakeup(task, cpu, waker)
-        if waker and self.machine.kernel.waits_for_dequeue:
-            self._wait_for_dequeue(waker, task)
-        self._enqueue_for(waker, task, cpu, Entering.WOKEN, fetched)
+        by = self._charge_waker(waker, cpu, Entering.WOKEN, fetched, left=left) if waker else None
+        if left and cpu.next is not None:
+            by = None  # the interrupt that queues it comes right after the switch
+        self._enqueue(task, cpu, Entering.WOKEN, by)
 
-    def _wait_for_dequeue(self, waker: Task, task: Task) -> None:
-        """Let the waker wait for the lock of the run queue that another CPU is just taking `task` off.
+    def _leaves_to_switch(self, waker: Task, task: Task) -> bool:
+        """Whether a waker leaves `task` to its CPU, another one, which has not switched from it yet.
 
-        `on_rq` is cleared after the dequeuing (`__block_task`, 6.12), and until then `ttwu_runnable` asks for the lock,
-        which that CPU has until it has switched.
+        Else it waits until that has (`try_to_wake_up`, `ttwu_queue_cond`).
         """
-        at, slept = self.now + waker.segment.debt, task.times.since
-        if waker.cpu is not task.cpu and at < slept + self.machine.kernel.dequeue:
-            waker.segment.debt += max(slept + self.machine.costs.context_switch - at, 0)
+        home, at, kernel = task.cpu, self.now + waker.segment.debt, self.machine.kernel
+        if home.leaving is not task or waker.cpu is home or at >= home.leaves_at:
+            return False
+        dequeued = at >= task.times.since + kernel.dequeue and not task.entity.delayed
+        others = home.load + len(home.delayed)
+        afar = not self.machine.topology.share_llc(waker.cpu.number, home.number)
+        match kernel.descheduling:
+            case "waits":
+                left = False
+            case "queues_beside_one":
+                left = afar or others + (not dequeued) <= 1
+            case "queues_alone":
+                left = afar or others + (not dequeued) == 0
+            case _:
+                left = dequeued and (afar or others == 0)
+        if not left:
+            waker.segment.debt += home.leaves_at - at
+        return left
 
     def _note_wakeup(self, task: Task, cpu: Cpu, waker: Task | None) -> None:
         """Record that a sleeper is woken and is to go to `cpu`, where it has not been put yet."""
@@ -320,27 +339,27 @@ class Scheduler:
     def start(self, task: Task, parent: Task | None) -> None:
         """Make a new task runnable on the CPU chosen for it (`wake_up_new_task`)."""
         self.machine.note("start", task, task.kind.value)
-        self._enqueue_for(parent, task, task.cpu, Entering.NEW)
+        by = self._charge_waker(parent, task.cpu, Entering.NEW, 0) if parent else None
+        self._enqueue(task, task.cpu, Entering.NEW, by)
 
-    def _charge_waker(self, waker: Task, target: Cpu, entering: Entering, fetched: Time) -> Waker:
+    def _charge_waker(
+        self, waker: Task, target: Cpu, entering: Entering, fetched: Time, *, left: bool = False
+    ) -> Waker:
         """Let the waker pay for the wake-up.
 
-        An idle CPU is only told whom to wake, and does the rest before it switches (`ttwu_queue_wakelist`,
-        `sched_ttwu_pending`).
+        An idle CPU, or one to which the task was `left`, is only told whom to wake, and does the rest before it
+        switches (`ttwu_queue_wakelist`, `sched_ttwu_pending`), or in the interrupt after the switch to another task.
         """
         costs = self.machine.costs
-        interrupt = target is not waker.cpu and (target.number in self.idle or target.looks)
-        queued = interrupt and entering is Entering.WOKEN and self.machine.kernel.wakeup_queue
+        interrupt = left or (target is not waker.cpu and (target.number in self.idle or target.looks))
+        queued = left or (interrupt and entering is Entering.WOKEN and self.machine.kernel.wakeup_queue)
         wakeup = costs.wakeup_queued if queued else costs.wakeup
-        target.before_switch += costs.wakeup - wakeup
+        if left and target.next is not None:
+            target.owed_irq += costs.wakeup - wakeup + costs.resched_serve
+        else:
+            target.before_switch += costs.wakeup - wakeup
         waker.segment.debt += max(wakeup - fetched, 0) + (costs.ipi_send if interrupt else 0)
         return Waker(waker.cpu, self.now + waker.segment.debt, waker)
-
-    def _enqueue_for(
-        self, waker: Task | None, task: Task, cpu: Cpu, entering: Entering, fetched: Time = 0
-    ) -> None:
-        by = self._charge_waker(waker, cpu, entering, fetched) if waker else None
-        self._enqueue(task, cpu, entering, by)
 
     def _enqueue(self, task: Task, cpu: Cpu, entering: Entering, by: Waker | None) -> None:
         """Make a task runnable on `cpu`."""

@@ -97,8 +97,9 @@ def _sync(guest: str, result: Result) -> Place | None:
     return f"{filesystem}-{result.words['kind'].replace('_', '-')}-{device}", {}
 
 
-def _rwsem(_guest: str, result: Result) -> Place | None:
+def _rwsem(guest: str, result: Result) -> Place | None:
     filesystem, (_, _, readers) = result.words["filesystem"], result.words["kind"].partition(":")
+    filesystem += "-6.1" if guest.endswith("-6.1") else ""
     if not readers:
         return filesystem, {}
     return f"{filesystem}-readers-{readers}", {}

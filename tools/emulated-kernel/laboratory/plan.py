@@ -335,7 +335,9 @@ def _rwsem() -> Iterable[Guest]:
         for readers, writers in groups:
             yield files(filesystem, f"readers:{readers}", readers + writers, False, RWSEM_TIME)
 
-    yield Guest("rwsem-xfs", tuple(rows("xfs", READERS_AND_WRITERS)), quantum=100)
+    locked = Guest("rwsem-xfs", tuple(rows("xfs", READERS_AND_WRITERS)), quantum=100)
+    yield locked
+    yield replace(locked, name="rwsem-xfs-6.1", kernel="6.1")
     drawn = (files("xfs", "randrw", n, False, RWSEM_TIME) for n in (1, 16, 2, 4, 8, 24))
     unlocked = (row for fs in ("ext4", "tmpfs") for row in rows(fs, UNLOCKED_READERS))
     yield Guest("rwsem-randrw", (*drawn, *unlocked), quantum=100)

@@ -79,6 +79,10 @@ pub struct Cpu {
     pub generation: u32,
     /// When it will have switched to idle, or has, if that is no event (`into_idle`); else 0.
     pub idles_at: Time,
+    /// The task that went to sleep last, until the CPU has switched from it (`on_cpu` of that task).
+    pub leaving: Option<TaskId>,
+    /// When it has; later if it is about to idle and looks into more than one domain.
+    pub leaves_at: Time,
     /// Until when it has softirqs; and whether it is for them that it does not idle.
     pub softirq_until: Time,
     /// See `softirq_until`.
@@ -158,6 +162,8 @@ impl Cpu {
             errand: None,
             generation: 0,
             idles_at: 0,
+            leaving: None,
+            leaves_at: 0,
             softirq_until: 0,
             in_softirq: false,
             next_tick: None,

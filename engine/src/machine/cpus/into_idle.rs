@@ -29,6 +29,7 @@ impl State {
         c.switches_to(None);
         c.before_switch = 0;
         c.idles_at = now + time;
+        c.leaves_at = c.idles_at;
     }
 
     /// Somebody is to be put into the queue of `cpu`. If it still switches to idle without an event, it has one now.
@@ -54,6 +55,7 @@ impl State {
         if over {
             let c = &mut self.cpus[cpu as usize];
             c.idles_at = 0;
+            c.leaving = None;
             c.account(at, c.between_tasks());
             self.processed += 1;
             self.counters.switches += 1;

@@ -202,7 +202,8 @@ lock_kinds! {
         "rwsem-5.3": rwsem::Era::V5_3,
         "rwsem-5.4": rwsem::Era::V5_4,
         "rwsem-5.11": rwsem::Era::V5_11,
-        "rwsem": rwsem::Era::V5_11,
+        "rwsem-5.16": rwsem::Era::V5_16,
+        "rwsem": rwsem::Era::V5_16,
     }
     /// percpu_rw_semaphore (freeze protection).
     PercpuRwsem in Box: percpu_rwsem::PercpuRwsem { "percpu-rwsem": () }

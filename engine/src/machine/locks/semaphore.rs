@@ -1,4 +1,4 @@
-//! `struct semaphore`: counting, sleeping, no owner (`kernel/locking/semaphore.c`, the same from 2.6 to 6.12). XFS uses
+//! `struct semaphore`: counting, sleeping, no owner (`kernel/locking/semaphore.c`, the same from 2.6 to 6.18, but for where it wakes). XFS uses
 //! one with count 1 as the buffer lock; a *counting semaphore* lets `semaphore_count` tasks hold it at once.
 //!
 //! No spinning at all; strict FIFO; **direct grant**: `up` with waiters leaves the count at 0 and gives the semaphore to
@@ -277,11 +277,17 @@ pub(super) fn goes_up(s: &mut State, me: TaskId, lock: LockId) -> bool {
     } else {
         s.end_hold(lock);
     }
-    if let Some(next) = hand_over(s, lock) {
+    let (next, inner) = (hand_over(s, lock), s.inner(lock));
+    if next.is_some() {
         s.runs(me, |code| code.mark);
-        s.wake_waiter(me, lock, next, false); // inside the raw spinlock, as before the wake queue came (6.12)
     }
-    let inner = s.inner(lock);
+    let inside = !s.kernel.rules.semaphore_wake_queue;
+    if let Some(next) = next.filter(|_| inside) {
+        s.wake_waiter(me, lock, next, false);
+    }
     spinlock::release(s, me, inner);
+    if let Some(next) = next.filter(|_| !inside) {
+        s.wake_waiter(me, lock, next, false);
+    }
     true
 }

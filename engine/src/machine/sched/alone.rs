@@ -154,6 +154,7 @@ impl State {
         debug_assert_eq!(c.accounted, now, "time before a switch is accounted");
         task.leave_cpu(now, 0, Status::Sleeping, reason);
         c.current = None;
+        c.leaving = Some(id);
         c.io_waiters += u32::from(task.waits_for_io());
         c.forget_resched();
         c.behind = 0;

@@ -70,6 +70,7 @@ impl State {
         self.dequeue_task(cpu, id, Leaving::Sleeping);
         self.leave_cpu(id, Status::Sleeping, reason);
         self.cpus[cpu as usize].io_waiters += u32::from(self.tasks[id as usize].waits_for_io());
+        self.cpus[cpu as usize].leaving = Some(id);
         self.schedule(cpu);
     }
 
@@ -178,6 +179,7 @@ impl State {
         let end = self.now + time;
         let c = &mut self.cpus[cpu as usize];
         c.switches_to(next);
+        c.leaves_at = if c.looks() { end + self.costs.context_switch } else { end };
         let generation = c.generation;
         self.set_executing(cpu, true);
         self.push(end, Happening::SwitchDone, cpu, generation);
@@ -194,6 +196,7 @@ impl State {
             self.errand_done(cpu, errand);
             return None;
         }
+        c.leaving = None;
         let switched = !std::mem::take(&mut c.in_softirq);
         self.counters.switches += u64::from(switched); // also to idle: rq->nr_switches
         let Some(id) = next else {

@@ -3,6 +3,7 @@
 use super::entity::Member;
 use super::policy::Entering;
 use super::resched::Waker;
+use crate::kernel::sched::Descheduling;
 use crate::machine::cpus::cpu::Phase;
 use crate::machine::state::State;
 use crate::machine::task::{Status, Task, TaskKind};
@@ -40,29 +41,51 @@ impl State {
             self.cpus[slept_on as usize].io_waiters -= 1;
         }
         let from = waker.map(|w| self.tasks[w as usize].cpu);
+        let left = waker.is_some_and(|waker| self.leaves_to_switch(waker, id));
         if delayed {
             self.note_wakeup(id, slept_on, from);
             return self.wake_in_queue(id, waker, fetched);
         }
-        let cpu = self.choose_cpu(id, waker);
+        let cpu = if left { slept_on } else { self.choose_cpu(id, waker) };
         self.note_wakeup(id, cpu, from);
-        if let Some(waker) = waker.filter(|_| self.kernel.rules.waits_for_dequeue) {
-            self.wait_for_dequeue(waker, id);
+        let mut by = waker.map(|w| self.charge_waker(w, cpu, fetched, Entering::Woken, left));
+        if left && self.cpus[cpu as usize].executing_task().is_some() {
+            by = None; // the interrupt that queues it comes right after the switch
         }
-        let by = waker.map(|w| self.charge_waker(w, cpu, fetched, Entering::Woken));
         self.enqueue(id, cpu, by, Entering::Woken);
     }
 
-    /// Who wakes `id` on another CPU, which is just taking it off its run queue, waits for the queue's lock until that CPU has switched:
-    /// `on_rq` is cleared after the dequeuing (`__block_task`, 6.12), and until then `ttwu_runnable` asks for the lock.
-    fn wait_for_dequeue(&mut self, waker: TaskId, id: TaskId) {
-        let sleeper = &self.tasks[id as usize];
-        let (home, slept) = (sleeper.cpu, sleeper.times.since);
-        let waker = &mut self.tasks[waker as usize];
-        let at = self.now + waker.segment.debt;
-        if waker.cpu != home && at < slept + self.kernel.dequeue {
-            waker.segment.debt += (slept + self.costs.context_switch).saturating_sub(at);
+    /// Whether `waker` leaves `id` to its CPU, another one, which has not switched from it yet (`try_to_wake_up`, `ttwu_queue_cond`); else
+    /// it waits until that has.
+    #[inline(always)]
+    fn leaves_to_switch(&mut self, waker: TaskId, id: TaskId) -> bool {
+        let home = self.tasks[id as usize].cpu;
+        self.cpus[home as usize].leaving == Some(id)
+            && self.tasks[waker as usize].cpu != home
+            && self.finds_descheduling(waker, id, home)
+    }
+
+    #[inline(never)]
+    fn finds_descheduling(&mut self, waker: TaskId, id: TaskId, home: CpuId) -> bool {
+        let (sleeper, c) = (&self.tasks[id as usize], &self.cpus[home as usize]);
+        let &Task { ref segment, cpu: own, .. } = &self.tasks[waker as usize];
+        let (at, end) = (self.now + segment.debt, c.leaves_at);
+        if at >= end {
+            return false;
         }
+        let dequeued = at >= sleeper.times.since + self.kernel.dequeue && !sleeper.entity.delayed;
+        let others = c.load() + c.delayed as usize;
+        let (afar, in_queue) = (!self.topology.share_llc(own, home), others + usize::from(!dequeued));
+        let left = match self.kernel.rules.descheduling {
+            Descheduling::Waits => false,
+            Descheduling::QueuesBesideOne => afar || in_queue <= 1,
+            Descheduling::QueuesAlone => afar || in_queue == 0,
+            Descheduling::DequeuedFirst => dequeued && (afar || others == 0),
+        };
+        if !left {
+            self.tasks[waker as usize].segment.debt += end - at;
+        }
+        left
     }
 
     /// Wakes `id`, which sleeps and has not left its queue yet: it stays there (`ttwu_runnable`). It is placed beside what the current
@@ -70,7 +93,7 @@ impl State {
     /// has run since is ahead and gives way.
     fn wake_in_queue(&mut self, id: TaskId, waker: Option<TaskId>, fetched: Time) {
         let cpu = self.tasks[id as usize].cpu;
-        let by = waker.map(|w| self.charge_waker(w, cpu, fetched, Entering::Woken));
+        let by = waker.map(|w| self.charge_waker(w, cpu, fetched, Entering::Woken, false));
         let told = std::mem::take(&mut self.cpus[cpu as usize].need_resched);
         self.requeue(cpu, self.tasks[id as usize].level, Member::Task(id));
         self.update_current(cpu);
@@ -92,20 +115,23 @@ impl State {
     pub(super) fn start_task(&mut self, id: TaskId, parent: Option<TaskId>) {
         let (cpu, kind) = (self.tasks[id as usize].cpu, self.tasks[id as usize].kind);
         self.note("start", id, Object::Operation(kind.name()));
-        let by = parent.map(|p| self.charge_waker(p, cpu, 0, Entering::New));
+        let by = parent.map(|p| self.charge_waker(p, cpu, 0, Entering::New, false));
         self.enqueue(id, cpu, by, Entering::New);
     }
 
-    /// The waker pays for the wake-up. An idle CPU is only told whom to wake, and does the
-    /// rest before it switches (`ttwu_queue_wakelist`, `sched_ttwu_pending`).
+    /// The waker pays for the wake-up. An idle CPU, or one to which `id` was `left`, is only told whom to wake, and does the
+    /// rest before it switches (`ttwu_queue_wakelist`, `sched_ttwu_pending`), or in the interrupt after the switch to another task.
     #[inline(always)]
-    fn charge_waker(&mut self, waker: TaskId, target: CpuId, fetched: Time, entering: Entering) -> Waker {
+    fn charge_waker(&mut self, waker: TaskId, target: CpuId, fetched: Time, entering: Entering, left: bool) -> Waker {
         let &mut Task { ref mut segment, cpu: own, .. } = &mut self.tasks[waker as usize];
         let c = &mut self.cpus[target as usize];
-        let interrupt = target != own && (self.idle.contains(target) || c.looks());
-        let queued = interrupt && entering == Entering::Woken && self.kernel.rules.wakeup_queue;
+        let interrupt = left || target != own && (self.idle.contains(target) || c.looks());
+        let queued = left || interrupt && entering == Entering::Woken && self.kernel.rules.wakeup_queue;
         let wakeup = if queued { self.costs.wakeup_queued } else { self.costs.wakeup };
-        c.before_switch += self.costs.wakeup - wakeup;
+        match c.phase {
+            Phase::Switching(Some(_)) if left => c.owed_irq += self.costs.wakeup - wakeup + self.costs.resched_serve,
+            _ => c.before_switch += self.costs.wakeup - wakeup,
+        }
         segment.debt += wakeup.saturating_sub(fetched) + if interrupt { self.costs.ipi_send } else { 0 };
         Waker { cpu: own, done: self.now + segment.debt, task: Some(waker) }
     }

@@ -1,16 +1,20 @@
-//! What changed in `rw_semaphore` over the years, at named points.
+//! What changed in `rw_semaphore` over the years, at named points. The last is of d257cc8cb8d5 (5.16), but for a reader that queues
+//! (54c1ee4d614d, 5.19). Since 6.0 a mark that the first waiter has not set or seen is not heeded, and since 6.2 it is always the
+//! first one's (6eebd5fb2083, b613c7f31476): only real-time tasks set another.
 //!
-//! | behaviour | to 3.8 | 3.10 | 3.16 | 4.8 | 5.3 | 5.4 | 5.11 |
-//! |---|---|---|---|---|---|---|---|
-//! | a writer spins on a writer | no | no | yes, on one | yes | until a hand-off is marked | yes | yes |
-//! | a writer spins on readers | no | no | by chance | no | 10 to 25 us | 10 to 25 us | 10 to 25 us |
-//! | a reader spins | no | no | no | no | on writers, in the writers' OSQ | the same | no |
-//! | a reader steals | no | no | no | no | while spinning | the same | once, on entry, unless crowded |
-//! | a writer steals | no | yes | yes | yes | unless a hand-off is marked | the same | the same |
-//! | a writer's wake-up | grant | hint | hint | hint, or left to a spinner | hint | hint | hint |
-//! | readers granted at once | the run at the head | the same | the same | the same | all, up to 256 | the same | the same |
-//! | hand-off | (always) | never | never | never | the first, after 4 ms | the same | anybody after 4 ms, for the first |
-//! | who has marked a hand-off | | | | | sleeps | spins on a writer | spins on a writer |
+//! | behaviour | to 3.8 | 3.10 | 3.16 | 4.8 | 5.3 | 5.4 | 5.11 | 5.16 |
+//! |---|---|---|---|---|---|---|---|---|
+//! | a writer spins on a writer | no | no | yes, on one | yes | until a hand-off is marked | yes | yes | yes |
+//! | a writer spins on readers | no | no | by chance | no | 10 to 25 us | 10 to 25 us | 10 to 25 us | 10 to 25 us |
+//! | a reader spins | no | no | no | no | on writers, in the writers' OSQ | the same | no | no |
+//! | a reader steals | no | no | no | no | while spinning | the same | once, on entry, unless crowded | the same |
+//! | a writer steals | no | yes | yes | yes | unless a hand-off is marked | the same | the same | the same |
+//! | a writer's wake-up | grant | hint | hint | hint, or left to a spinner | hint | hint | hint | hint |
+//! | readers granted at once | the run at the head | the same | the same | the same | all, up to 256 | the same | the same | the same |
+//! | hand-off | (always) | never | never | never | the first, after 4 ms | the same | the same | anybody after 4 ms, for the first |
+//! | a woken writer first looks at the count | no | yes | yes | yes | yes | yes | yes | no |
+//! | a reader that queues wakes others beside readers | no | alone | alone | alone | alone | alone | alone | yes |
+//! | who has marked a hand-off | | | | | sleeps | spins on a writer | spins on a writer | spins on a writer |
 
 use crate::waist::Side;
 
@@ -25,6 +29,7 @@ pub enum Era {
     V5_3,
     V5_4,
     V5_11,
+    V5_16,
 }
 
 impl Era {
@@ -50,7 +55,7 @@ impl Era {
 
     /// Readers steal on entry.
     pub(super) fn readers_steal(self) -> bool {
-        self == Self::V5_11
+        self >= Self::V5_11
     }
 
     /// The count is flags and a number of readers, the owner word knows readers, hand-offs are marked, and a phase is for
@@ -78,12 +83,17 @@ impl Era {
 
     /// A woken writer looks at the count, and takes the wait lock only if that is free or to ask for a hand-off.
     pub(super) fn looks_before_wait_lock(self) -> bool {
-        self <= Self::V5_4
+        self <= Self::V5_11
     }
 
-    /// Only the first waiter may ask for a hand-off.
+    /// Only the first waiter may ask for a hand-off (until d257cc8cb8d5).
     pub(super) fn only_first_asks(self) -> bool {
-        matches!(self, Self::V5_3 | Self::V5_4)
+        matches!(self, Self::V5_3 | Self::V5_4 | Self::V5_11)
+    }
+
+    /// A reader that queues where readers have the lock, `alone` in the queue, wakes whoever is first if that is a reader, too.
+    pub(super) fn reader_wakes_beside_readers(self, alone: bool) -> bool {
+        self >= Self::V3_10 && alone || self >= Self::V5_16
     }
 
     /// A marked hand-off sends all who spin on a writer to sleep, and the marked writer does not spin (until 91d2a812dfb9).

@@ -1,4 +1,4 @@
-//! `struct rw_semaphore` (`lib/rwsem.c`, `kernel/locking/rwsem*.c`), in seven eras: see [`era`].
+//! `struct rw_semaphore` (`lib/rwsem.c`, `kernel/locking/rwsem*.c`), in eight eras: see [`era`].
 //!
 //! Queued readers are always **granted** the lock; a queued writer is granted it to Linux 3.8 and gets a **hint** since.
 //! `reader` and `writer` are the slow paths, `spin` is optimistic spinning, `wake` says whom a release wakes.
@@ -239,7 +239,7 @@ fn note_reader(s: &mut State, task: TaskId, lock: LockId) -> bool {
             b.owner = Owner { task: Some(task), readers: true, no_reader_spin, no_writer_spin: false };
             true
         }
-        Era::V5_11 => {
+        Era::V5_11 | Era::V5_16 => {
             let no_writer_spin = readers && no_writer_spin;
             b.owner = Owner { task: Some(task), readers: true, no_reader_spin: false, no_writer_spin };
             true

@@ -31,14 +31,16 @@ pub(in crate::machine) async fn down_read_slow(cx: &Context, lock: LockId) -> bo
 
 /// 5.11: the share already counts if no writer has the lock, unless readers crowd out sleeping writers.
 async fn steal_on_entry(cx: &Context, lock: LockId) -> bool {
-    let (beside, closed) = with(cx, lock, |b| (b.readers > 1, b.writer || b.handoff)); // in the count that the add returned
+    // in the count that the add returned
+    let (beside, closed, queued) =
+        with(cx, lock, |b| (b.readers > 1, b.writer || b.handoff, !b.slow.waiters.is_empty()));
     look_at_owner(cx, lock).await;
     if closed || beside && with(cx, lock, |b| b.owner.readers) {
         return false;
     }
     set_reader_owned(&mut cx.state(), cx.id, lock);
     settle_owner(cx, lock, Side::Read).await;
-    if with(cx, lock, |b| b.readers == 1 && !b.slow.waiters.is_empty()) {
+    if !beside && queued {
         wake_queued_readers(cx, lock).await;
     }
     true

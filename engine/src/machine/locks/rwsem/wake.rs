@@ -108,12 +108,9 @@ pub(super) fn mark_after_queueing(s: &mut State, me: TaskId, lock: LockId, side:
     let read_owned = !free && !b.written();
     let wake = match (side, b.era) {
         (Side::Read, _) if free => Some(Wake::Any),
-        (Side::Read, Era::V3_10 | Era::V3_16 | Era::V4_8 | Era::V5_3 | Era::V5_4) if read_owned && alone => {
-            Some(Wake::Readers)
-        }
-        (Side::Read, Era::V5_11) if read_owned => Some(Wake::Readers),
+        (Side::Read, era) if read_owned && era.reader_wakes_beside_readers(alone) => Some(Wake::Readers),
         (Side::Write, Era::V2_6) if free => Some(Wake::Any),
-        (Side::Write, Era::V5_3 | Era::V5_4 | Era::V5_11) if free && !alone => Some(Wake::Any),
+        (Side::Write, era) if free && !alone && era.has_phases() => Some(Wake::Any),
         (Side::Write, _) if read_owned && !alone => Some(Wake::Readers),
         _ => None,
     };
