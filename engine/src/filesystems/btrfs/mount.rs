@@ -3,6 +3,7 @@
 use super::block_io::TreeBlocks;
 use super::data::direct::Direct;
 use super::data::ordered::OrderedExtents;
+use super::data::sums::SumWorkers;
 use super::data::FileData;
 use super::entries::Entries;
 use super::fs_root::{is_root_directory, FsRoot};
@@ -114,6 +115,7 @@ pub struct Btrfs {
     pub(super) fsync: Fsync,
     pub(super) extents: Extents,
     pub(super) ordered: OrderedExtents,
+    pub(super) sums: SumWorkers,
     pub(super) direct: Direct,
     pub(super) reclaim: Reclaim,
     pub(super) commits: Commits,
@@ -176,6 +178,7 @@ impl Btrfs {
             blocks,
             extents: Extents::new(m, trees, refs, rules, costs)?,
             ordered: OrderedExtents::new(m, costs)?,
+            sums: SumWorkers::new(m, costs)?,
             direct: Direct::new(costs)?,
             reclaim: Reclaim::new(costs.rules().reserving),
             commits: Commits::new(costs)?,
