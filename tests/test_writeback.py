@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from machines import assert_same
 
 from engine import acquired, per_second, read_whole_answer, written_spec
-from machines import assert_same
 
 SCENARIO = """\
 simfs: 1
