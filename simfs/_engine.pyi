@@ -160,10 +160,10 @@ class _Machine(Protocol):
         interrupt: int,
         slack: int,
         flush_alone: bool,
-        disk: tuple[int, int, int, int, int] | None,
+        disk: tuple[int, int, int, int, int, int] | None,
         /,
     ) -> int:
-        """Make a device (`disk`: revolution, seeks to the next track and over all, bytes of all and of a turn)."""
+        """Make a device (`disk`: revolution, seeks to the next track and over all, bytes of all, of a turn and of its cache)."""
     def submit(
         self,
         task: int,

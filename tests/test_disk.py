@@ -1,4 +1,4 @@
-"""A disk has one arm and turning platters, and serves first what it reaches first."""
+"""A disk has one arm and turning platters, and serves first what it reaches first. Its cache takes writes."""
 
 from __future__ import annotations
 
@@ -55,17 +55,32 @@ def test_one_block_again_and_again_comes_once_a_turn(tmp_path: Path) -> None:
     assert time_each(tmp_path, "workload.size=4 KiB") == pytest.approx(TURN, rel=0.01)
 
 
-def test_log_buffers_lie_one_behind_the_other(tmp_path: Path) -> None:
-    """Each fsync writes one, and no arm moves for it."""
-    each = time_each(
-        tmp_path,
-        "filesystem.kind=xfs",
-        "device.flush={time: 100 us, cv: 0}",
-        "device.write={time: 100 us, cv: 0}",
-        "workload={kind: mix, tasks: 1, order: in-turn, operations: [{op: chmod}, {op: fsync}]}",
-        "measure.duration=1 s",
-    )
-    assert each < 0.1 * TURN
+@pytest.mark.parametrize(("kind", "turns"), [("xfs", 1), ("ext4", 2)])
+def test_a_log_lies_in_one_place_so_that_a_sync_takes_turns_and_no_seek(
+    tmp_path: Path, kind: str, turns: int
+) -> None:
+    """What is written lies behind what the last sync wrote, and that has just passed the head. ext4 flushes twice."""
+    load = "workload={kind: mix, tasks: 1, order: in-turn, operations: [{op: chmod}, {op: fsync}]}"
+    each = time_each(tmp_path, f"filesystem.kind={kind}", load, "measure.duration=10 s")
+    assert each == pytest.approx(turns * TURN, rel=0.1)
+
+
+WRITES = ("workload.rw=randwrite", "device.write={time: 100 us, cv: 0}", "measure.duration=5 s")
+
+
+def test_a_write_is_done_when_it_is_in_the_cache(tmp_path: Path) -> None:
+    assert time_each(tmp_path, *WRITES, "measure.warmup=0 ns", "measure.duration=100 ms") < 0.15e6
+
+
+def test_a_full_cache_takes_as_many_writes_as_the_arm_takes_out(tmp_path: Path) -> None:
+    """The arm takes the nearest of the oldest 32, as of so many reads."""
+    reads = time_each(tmp_path, "workload.tasks=32", "measure.duration=5 s")
+    assert time_each(tmp_path, *WRITES, "device.disk.cache=1 MiB") == pytest.approx(reads, rel=0.15)
+
+
+def test_without_a_cache_a_write_takes_its_seek_and_half_a_turn(tmp_path: Path) -> None:
+    seek = 0.4e6 + (8e6 - 0.4e6) * (10 * 2**30 / 600e9) ** 0.5 * 8 / 15
+    assert time_each(tmp_path, *WRITES, "device.write_cache=none") == pytest.approx(seek + TURN / 2, rel=0.1)
 
 
 def test_the_more_requests_a_disk_has_the_sooner_it_reaches_one_of_them(tmp_path: Path) -> None:
@@ -73,9 +88,12 @@ def test_the_more_requests_a_disk_has_the_sooner_it_reaches_one_of_them(tmp_path
     assert times[0] > 1.5 * times[1] > 1.5 * 1.5 * times[2]
 
 
-@pytest.mark.parametrize("tasks", [1, 7])
-def test_both_machines_agree_about_a_disk(tmp_path: Path, tasks: int) -> None:
-    given = spec(tmp_path, f"workload.tasks={tasks}", "workload.rw=randrw", "workload.fsync=5")
+@pytest.mark.parametrize(
+    ("tasks", "option"),
+    [(1, "device.disk.cache=64 MiB"), (7, "device.disk.cache=16 KiB"), (7, "device.write_cache=none")],
+)
+def test_both_machines_agree_about_a_disk(tmp_path: Path, tasks: int, option: str) -> None:
+    given = spec(tmp_path, f"workload.tasks={tasks}", "workload.rw=randrw", "workload.fsync=5", option)
     assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e8}) > 200
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from machines import assert_same
 
 from engine import acquired, per_second, read_whole_answer, written_spec
 
@@ -136,3 +137,27 @@ def test_who_replaces_a_file_on_ext4_has_it_written_when_it_closes(
     result = run(tmp_path, *options)
     kernel = sum(waking["wakeups"] for waking in result["wakes"] if waking["kind"] == "kernel")
     assert kernel / result["operations"] == pytest.approx(wakeups, abs=0.5)
+
+
+def test_before_6_5_workers_of_btrfs_compute_the_checksums_of_what_the_flusher_writes(tmp_path: Path) -> None:
+    """Each request wakes one, which switches in and out; data in place and without checksums need none."""
+    switches = {}
+    for rule in ("workers", "submitter"):
+        for nodatacow in ("true", "false"):
+            options = (
+                "filesystem.kind=btrfs",
+                f"filesystem.nodatacow={nodatacow}",
+                f"kernel.rules.btrfs.data_sums={rule}",
+            )
+            result = run(tmp_path, *options)
+            assert 1.4e8 < written(result) < 2.6e8
+            switches[rule, nodatacow] = result["context_switches"]
+    requests = 0.4 * 200e6 / (1280 << 10)
+    assert switches["workers", "false"] - switches["submitter", "false"] > requests
+    assert switches["workers", "true"] == pytest.approx(switches["submitter", "true"], rel=0.05)
+
+
+def test_both_machines_agree_about_workers_that_compute_checksums(tmp_path: Path) -> None:
+    options = ("filesystem.kind=btrfs", "kernel.rules.btrfs.data_sums=workers", "machine.memory=128 MiB")
+    given = written_spec(tmp_path / "dirty.yaml", SCENARIO, *options)
+    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 3e7}) > 500

@@ -3,7 +3,8 @@
 The interrupt comes to the CPU that submitted the request and steals its time and that of a wake-up from whatever runs
 there. It may release a lock that a task took long ago: a buffer that hardware was writing. A device has at most `depth`
 requests; the others wait before it, and there neighbours become one request. All share one pipe of bytes. A request
-that the device does alone waits until it has nothing else, and what comes meanwhile waits before the device.
+that the device does alone waits until it has nothing else, and what comes meanwhile waits before the device. A write
+is done when it is in the cache of a disk that has one, and a flush when all of the cache is on the platters.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from simfs.machine.clock import What
 from simfs.machine.cpus.cpu import Cpu
-from simfs.machine.disk import Disk
+from simfs.machine.disk import Cache, Disk
 from simfs.machine.locks.bit_lock import BitLock
 from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.semaphore import Semaphore
@@ -84,6 +85,11 @@ class Io:
     span: Span | None = None
     """Where it is, if that is known."""
 
+    @property
+    def written(self) -> int:
+        """How many bytes of a place it writes."""
+        return self.span.bytes if self.span is not None and self.span.write else 0
+
     def with_neighbour(self, other: Io) -> Io | None:
         """Return the two as one request, if they are neighbours."""
         if self.span is None or other.span is None or (span := self.span.joined(other.span)) is None:
@@ -119,12 +125,16 @@ class Device:
         self.machine = machine
         self.number = number
         self.hardware = hardware
-        self._free_slots = self._slots = max(hardware.parallelism, 1)
+        self._slots = max(hardware.parallelism, 1)
+        self._under_way = 0
         self._waiting: deque[Request] = deque()
         self._alone = False
         self._pipe = Pipe()
         self._flash = Pipe(hardware.slack)
         self._head = 0
+        self._arm: Request | None = None
+        """The request for which the arm of a disk moves."""
+        self._cache = Cache(hardware.disk) if hardware.disk is not None and hardware.disk.cache else None
 
     def __str__(self) -> str:
         return f"device#{self.number}"
@@ -169,55 +179,126 @@ class Device:
         """How many of those that wait are in the device's own queue: none that came after one that it does alone."""
         if self._alone:
             return 0
-        busy = min(self._slots - self._free_slots, self.hardware.depth)
-        return min(self.hardware.depth - busy, self._first_alone())
+        return min(max(self.hardware.depth - self._under_way, 0), self._first_alone())
 
     def _serve(self) -> None:
-        while (request := self._next()) is not None:
-            self._waiting.remove(request)
-            self._free_slots -= 1
-            self._alone = self._does_alone(request.io)
-            end = self._serves(request.io)
-            self.machine.clock.at(end, What.DEVICE_DONE, request.number, partial(self._done, request))
+        while True:
+            reached, request = self._next()
+            out, cached = self._next_cached()
+            if self._cache is not None and cached is not None and (request is None or out < reached):
+                self._cache.waiting.remove(cached)
+                self._at(self._writes_out(self._cache.disk, cached), cached)
+            elif request is not None:
+                self._at(self._take(request), request)
+            else:
+                return
 
-    def _next(self) -> Request | None:
-        """Which of the waiting requests is served next, if one can be."""
-        if not self._free_slots or self._alone or not self._waiting:
-            return None
+    def _at(self, end: Time, request: Request) -> None:
+        self.machine.clock.at(end, What.DEVICE_DONE, request.number, partial(self._done, request))
+
+    def _take(self, request: Request) -> Time:
+        """Take a request that waits, and say when it is served."""
+        self._waiting.remove(request)
+        self._under_way += 1
+        self._alone = self._does_alone(request.io)
+        return self._serves(request)
+
+    def _next(self) -> tuple[Time, Request | None]:
+        """Which of the waiting requests is served next, if one can be, and when it is reached."""
+        if self._alone or not self._waiting:
+            return 0, None
         first = self._waiting[0]
         if self._does_alone(first.io):
-            return first if self._free_slots == self._slots else None
+            return 0, None if self._under_way else first
         if self.hardware.disk is None:
-            return first
-        queued = list(self._waiting)[: min(self.hardware.depth, self._first_alone())]
-        return min(queued, key=lambda request: self._reached(request.io))
+            return 0, first if self._under_way < self._slots else None
+        queued = list(self._waiting)[: self._queued()]
+        reached = [(time, request) for request in queued if (time := self._comes_to(request.io)) is not None]
+        return min(reached, key=lambda at: at[0], default=(0, None))
+
+    def _comes_to(self, io: Io) -> Time | None:
+        """When a disk comes to a request, if it can now."""
+        if self._cache is not None and io.op == "write":
+            return 0 if self._cache.has_room(io.written) else None
+        if self._cache is not None and io.op == "flush":
+            return 0
+        return self._reached(io) if self._arm is None else None
+
+    def _next_cached(self) -> tuple[Time, Request | None]:
+        """Which of the writes in a disk's cache goes to the platters next, if one can, and when it is reached."""
+        if self._cache is None or self._arm is not None:
+            return 0, None
+        oldest = self._cache.waiting[: self.hardware.depth]
+        reached = [(self._reached(request.io), request) for request in oldest]
+        return min(reached, key=lambda at: at[0], default=(0, None))
 
     def _reached(self, io: Io) -> Time:
-        """How long the arm of a disk needs to be where a request is."""
-        if self.hardware.disk is None or io.span is None or io.span.at == self._head:
+        """How long the arm of a disk needs to be where a request is.
+
+        What follows the last read has been read ahead; what follows the last write has to come round, if the arm did
+        not go on to it at once.
+        """
+        if self.hardware.disk is None or io.span is None or (io.span.at == self._head and not io.span.write):
             return 0
         return self.hardware.disk.reaches(self._head, io.span.at, self.machine.now)
 
-    def _serves(self, io: Io) -> Time:
-        """When a request that is taken now has been through its pipes and is served.
-
-        A disk goes on where its head is: it has read ahead, or has the next write in its cache.
-        """
-        begins = self.machine.now + self._reached(io)
+    def _serves(self, request: Request) -> Time:
+        """When a request that is taken now has been through its pipes and is served."""
+        io, now = request.io, self.machine.now
+        if self._cache is not None and io.op != "read":
+            self._cache.take(io.written)
+            return now + self._pipe.take(now, io.transfer) + io.service
+        if self.hardware.disk is not None and io.op == "write":
+            return self._writes_out(self.hardware.disk, request) + self._pipe.take(now, io.transfer)
+        begins = now + self._reached(io)
         goes_on = self.hardware.disk is not None and io.span is not None and io.span.at == self._head
-        if io.span is not None:
-            self._head = io.span.at + io.span.bytes
+        self._moves(request)
         waits = max(self._pipe.take(begins, io.transfer), self._flash.take(begins, io.flash))
         return begins + waits + (io.joined if goes_on else io.service)
 
+    def _writes_out(self, disk: Disk, request: Request) -> Time:
+        """When a write is on the platters."""
+        begins = self.machine.now + self._reached(request.io)
+        self._moves(request)
+        return begins + disk.passes(request.io.written)
+
+    def _moves(self, request: Request) -> None:
+        if self.hardware.disk is not None:
+            self._arm = request
+        if (span := request.io.span) is not None:
+            self._head = span.at + span.bytes
+
     def _done(self, request: Request) -> None:
+        """Go on with a request for which the device has done something."""
+        cache, op = self._cache, request.io.op
+        if cache is not None and op == "write" and self._arm is request:
+            cache.is_out(request.io.written)
+            self._arm = None
+            self.machine.requests.give_back(request.number)
+            flushes = cache.take_flushes()
+            self._serve()
+            for flush in flushes:
+                self._end(flush)
+        elif cache is not None and op == "flush" and not cache.empty:
+            cache.flushes.append(request)
+        else:
+            self._end(request)
+
+    def _end(self, request: Request) -> None:
+        """The completion interrupt of a request."""
         self.machine.note_cpu("device done", request.cpu, self)
-        self._free_slots += 1
+        self._under_way -= 1
         self._alone = False
+        if self._arm is request:
+            self._arm = None
+        cached = self._cache if request.io.op == "write" else None
+        if cached is not None:
+            cached.waiting.append(request)
         self._serve()
         self.machine.scheduler.segments.interrupt(request.cpu, self.hardware.interrupt)
         for one in (request, *request.merged):
-            self.machine.requests.give_back(one.number)
+            if cached is None or one is not request:
+                self.machine.requests.give_back(one.number)
             self.machine.served(one.io.op, one.since)
             one.then.done_by_interrupt()
             if one.unlocks is not None:

@@ -129,7 +129,7 @@ class Waist:
         interrupt: int,
         slack: int,
         flush_alone: bool,
-        disk: tuple[int, int, int, int, int] | None,
+        disk: tuple[int, int, int, int, int, int] | None,
     ) -> int:
         """Make a device."""
         arm = None if disk is None else Disk(*disk)

@@ -72,6 +72,7 @@ class Disk(Section):
     seek_track: Time
     seek_full: Time
     capacity: Bytes
+    cache: Bytes
 
     def spec(self) -> dict[str, float]:
         """Return `device.disk` of a RunSpec."""
@@ -80,6 +81,7 @@ class Disk(Section):
             "seek_track_ns": self.seek_track.ns,
             "seek_full_ns": self.seek_full.ns,
             "capacity_bytes": round(self.capacity.plain),
+            "cache_bytes": round(self.cache.plain),
         }
 
 
@@ -162,6 +164,7 @@ class DiskUse(Section):
     seek_track: Duration | None = Field(default=None, description="A seek to the next track.")
     seek_full: Duration | None = Field(default=None, description="A seek over the whole disk.")
     capacity: Size | None = Field(default=None, description="Bytes on the disk.")
+    cache: Size | None = Field(default=None, description="Bytes of the cache that takes writes.")
 
 
 class BandwidthUse(Section):

@@ -197,6 +197,7 @@ def device_spec(use: DeviceUse, counted: Mapping[str, float] | None = None) -> d
             seek_track_ns=use.disk.seek_track,
             seek_full_ns=use.disk.seek_full,
             capacity_bytes=use.disk.capacity,
+            cache_bytes=use.disk.cache,
         ),
         "bandwidth": _given(read=use.bandwidth.read, write=use.bandwidth.write),
         "small_writes": _given(rate=use.small_writes.rate, burst=use.small_writes.burst),

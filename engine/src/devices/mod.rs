@@ -415,28 +415,23 @@ const COMMIT_WRITE: u32 = 1 << 20;
 
 /// Requests of metadata, whose places nobody asks for.
 impl BlockDevice {
-    /// Writes and waits.
-    pub async fn write<M: Machine>(&self, m: &M, bytes: u32) {
-        self.io(m, Request::write(bytes, None)).await;
-    }
-
     /// Submits a write; its end completes what is returned.
-    pub async fn submit_write<M: Machine>(&self, m: &M, bytes: u32) -> LockId {
+    pub async fn submit_write<M: Machine>(&self, m: &M, bytes: u32, at: Place) -> LockId {
         let done = m.new_completion();
-        self.submit(m, Request::write(bytes, None), End::Complete(done)).await;
+        self.submit(m, Request::write(bytes, at), End::Complete(done)).await;
         done
     }
 
     /// Writes after what was written before is safe, and waits until this is safe, too.
-    pub async fn write_ordered<M: Machine>(&self, m: &M, bytes: u32) {
-        self.io(m, Request::LogWrite { bytes, at: None, preflush: true, fua: true }).await;
+    pub async fn write_ordered<M: Machine>(&self, m: &M, bytes: u32, at: Place) {
+        self.io(m, Request::LogWrite { bytes, at, preflush: true, fua: true }).await;
     }
 
     /// A flush, whose end is waited for, and then a write that is waited for until it is safe (`write_all_supers` of btrfs,
     /// `jbd2_journal_update_sb_log_tail`).
-    pub async fn flush_then_write<M: Machine>(&self, m: &M, bytes: u32) {
+    pub async fn flush_then_write<M: Machine>(&self, m: &M, bytes: u32, at: Place) {
         self.io(m, Request::Flush).await;
-        self.io(m, Request::LogWrite { bytes, at: None, preflush: false, fua: true }).await;
+        self.io(m, Request::LogWrite { bytes, at, preflush: false, fua: true }).await;
     }
 
     /// Reads and waits.
@@ -479,12 +474,11 @@ impl BlockDevice {
         Some(done)
     }
 
-    /// What a commit writes in the background: so many bytes, and when they are safe so many more.
-    pub async fn commit<M: Machine>(&self, m: &M, bytes: u64, last: u32) {
-        for _ in 0..bytes / u64::from(COMMIT_WRITE) {
-            self.write(m, COMMIT_WRITE).await;
+    /// What a commit writes in the background, so many bytes one behind the other.
+    pub async fn write_all<M: Machine>(&self, m: &M, bytes: u64, at: u64) {
+        for from in (0..=bytes).step_by(COMMIT_WRITE as usize) {
+            let part = (bytes - from).min(u64::from(COMMIT_WRITE)) as u32;
+            self.io(m, Request::write(part, Some(at + from))).await;
         }
-        self.write(m, (bytes % u64::from(COMMIT_WRITE)) as u32).await;
-        self.flush_then_write(m, last).await;
     }
 }

@@ -36,19 +36,20 @@ impl Service {
 }
 
 /// The arm of a disk on which each KiB passes the head in `per_kib_ns`.
-fn arm(spec: &DiskSpec, per_kib_ns: f64) -> Disk {
+fn arm(spec: &DiskSpec, per_kib_ns: f64, takes_writes: bool) -> Disk {
     Disk {
         revolution: from_ns(spec.revolution_ns),
         seek_track: from_ns(spec.seek_track_ns),
         seek_full: from_ns(spec.seek_full_ns),
         capacity: spec.capacity_bytes,
         track: (spec.revolution_ns / per_kib_ns * 1024.0) as u64,
+        cache: if takes_writes { spec.cache_bytes } else { 0 },
     }
 }
 
 /// What the device itself is like; a disk serves one request at a time.
 pub(super) fn hardware(spec: &DeviceSpec, interrupt: Time) -> Hardware {
-    let disk = spec.disk.as_ref().map(|disk| arm(disk, spec.read.per_kib_ns));
+    let disk = spec.disk.as_ref().map(|disk| arm(disk, spec.read.per_kib_ns, spec.write_cache));
     let slack = spec.small_writes.map_or(0.0, |writes| (writes.burst - 1.0).max(0.0) / writes.rate * NS_PER_SECOND);
     let parallelism = if disk.is_some() { 1 } else { spec.parallelism };
     let depth = spec.depth.unwrap_or(u32::MAX).max(1);

@@ -10,6 +10,7 @@ pub mod calls;
 pub mod ext4;
 pub mod inodes;
 pub mod ledger;
+pub mod log_area;
 pub mod names;
 pub mod open_files;
 mod paged;

@@ -13,6 +13,16 @@ choice! {
 }
 
 choice! {
+    /// Who computes the checksums of data that are written back and that nobody waits for, and submits them.
+    pub enum DataSums {
+        /// Workers, in the order in which they were queued (before 6.5).
+        Workers = "workers",
+        /// Who writes them back, where the CPU has an instruction for checksums.
+        Submitter = "submitter",
+    }
+}
+
+choice! {
     /// How often tree blocks are on the device, as `mkfs.btrfs` of the kernel's time makes it on one without seeks.
     pub enum MetadataProfile {
         /// Once (before 5.15).

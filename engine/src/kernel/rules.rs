@@ -255,6 +255,8 @@ rules! {
     "btrfs.path_clearing" => path_clearing: btrfs::PathClearing = btrfs::PathClearing::Never;
     /// The items of leaves are checked before they are written (`btrfs_check_leaf` in `btree_csum_one_bio`).
     "btrfs.checks_written" => checks_written: bool = true;
+    /// Who computes the checksums of data that nobody waits for (`should_async_write`).
+    "btrfs.data_sums" => data_sums: btrfs::DataSums = btrfs::DataSums::Submitter;
     /// How often tree blocks are written (`mkfs.btrfs -m`).
     "btrfs.metadata_profile" => metadata_profile: btrfs::MetadataProfile = btrfs::MetadataProfile::Dup;
     /// What waits while a commit holds `tree_log_mutex`.

@@ -6,8 +6,11 @@
 //!
 //! A request that the device does alone waits until it has nothing else, and what comes meanwhile waits before the device, as
 //! behind a command of SATA that is not queued (`ata_std_qc_defer`, `scsi_set_blocked`, `hctx->dispatch`).
+//!
+//! A write is done when it is in the cache of a disk that has one, and a flush when all of the cache is on the platters.
 
 use super::context::record;
+use super::disk::Cache;
 use super::lock::LockKind;
 use super::locks::{bit_lock, completion, semaphore};
 use super::pipe::Pipe;
@@ -49,11 +52,11 @@ struct Request {
     merged: Option<u32>,
 }
 
-/// A device: how many requests it can serve now, and those that wait.
+/// A device: how many requests it serves now, and those that wait.
 #[derive(Debug)]
 pub(super) struct Device {
     is: Hardware,
-    free_slots: u32,
+    under_way: u32,
     waiting: VecDeque<u32>,
     /// How many wait that it does alone, and whether it does such a one.
     alone_waiting: u32,
@@ -62,45 +65,70 @@ pub(super) struct Device {
     flash: Pipe,
     /// Where the last request ended: there the head of a disk is.
     head: u64,
+    /// The request for which the arm of a disk moves.
+    arm: Option<u32>,
+    cache: Option<Cache>,
 }
 
 impl Device {
     fn new(is: Hardware) -> Self {
-        let (free_slots, waiting) = (is.parallelism, VecDeque::new());
         let (pipe, flash) = (Pipe::default(), Pipe::new(is.slack));
-        Self { is, free_slots, waiting, alone_waiting: 0, alone: false, pipe, flash, head: 0 }
+        let cache = is.disk.and_then(|disk| Cache::of(&disk));
+        let (under_way, waiting, alone_waiting, alone, head, arm) = (0, VecDeque::new(), 0, false, 0, None);
+        Self { is, under_way, waiting, alone_waiting, alone, pipe, flash, head, arm, cache }
     }
 
-    /// Which of the waiting requests is served next, if one can be.
-    fn choose(&self, requests: &[Request], now: Time) -> Option<usize> {
-        if self.free_slots == 0 || self.alone || self.waiting.is_empty() {
+    /// Which of the waiting requests is served next, if one can be, and when it is reached.
+    fn choose(&self, requests: &[Request], now: Time) -> Option<(Time, usize)> {
+        if self.alone || self.waiting.is_empty() {
             return None;
         }
-        let first_alone = self.first_alone(requests);
-        if first_alone == Some(0) {
-            return (self.free_slots == self.is.parallelism).then_some(0);
+        if self.first_alone(requests) == Some(0) {
+            return (self.under_way == 0).then_some((0, 0));
         }
         if self.is.disk.is_none() {
-            return Some(0);
+            return (self.under_way < self.is.parallelism).then_some((0, 0));
         }
-        let queued =
-            self.waiting.iter().take(first_alone.unwrap_or(usize::MAX).min(self.is.depth as usize)).enumerate();
-        queued.map(|(at, &id)| (self.reaches(&requests[id as usize].io, now), at)).min().map(|(_, at)| at)
+        let queued = self.waiting.iter().take(self.queued(requests)).enumerate();
+        queued.filter_map(|(at, &id)| Some((self.comes_to(&requests[id as usize].io, now)?, at))).min()
     }
 
-    /// Takes the one that is served next.
-    fn take(&mut self, requests: &[Request], now: Time) -> Option<u32> {
-        let id = self.choose(requests, now).and_then(|next| self.waiting.remove(next))?;
-        self.free_slots -= 1;
-        self.alone = self.does_alone(&requests[id as usize].io);
+    /// When a disk comes to a request, if it can now.
+    fn comes_to(&self, io: &Io, now: Time) -> Option<Time> {
+        match &self.cache {
+            Some(cache) if io.op == Op::Write => cache.has_room(io).then_some(0),
+            Some(_) if io.op == Op::Flush => Some(0),
+            _ => self.arm.is_none().then(|| self.reaches(io, now)),
+        }
+    }
+
+    /// Which of the writes in a disk's cache goes to the platters next, if one can, and when it is reached.
+    fn choose_cached(&self, requests: &[Request], now: Time) -> Option<(Time, usize)> {
+        let cache = self.cache.as_ref().filter(|_| self.arm.is_none())?;
+        let oldest = cache.waiting.iter().take(self.is.depth as usize).enumerate();
+        oldest.map(|(at, &id)| (self.reaches(&requests[id as usize].io, now), at)).min()
+    }
+
+    /// Takes the request, or the write in the cache, that is served next, and says when it is served.
+    fn take(&mut self, requests: &[Request], now: Time) -> Option<(u32, Time)> {
+        let (next, cached) = (self.choose(requests, now), self.choose_cached(requests, now));
+        if let Some((_, at)) = cached.filter(|&(reached, _)| next.is_none_or(|(first, _)| reached < first)) {
+            let id = self.cache.as_mut().and_then(|cache| cache.waiting.remove(at))?;
+            return Some((id, self.writes_out(id, &requests[id as usize].io, now)));
+        }
+        let id = next.and_then(|(_, at)| self.waiting.remove(at))?;
+        let io = &requests[id as usize].io;
+        self.under_way += 1;
+        self.alone = self.does_alone(io);
         self.alone_waiting -= u32::from(self.alone);
-        Some(id)
+        Some((id, self.serves(id, io, now)))
     }
 
     /// A request is done.
-    fn give_back(&mut self) {
-        self.free_slots += 1;
+    fn give_back(&mut self, id: u32) {
+        self.under_way -= 1;
         self.alone = false;
+        self.arm = self.arm.filter(|&arm| arm != id);
     }
 
     /// Where the first one waits that the device does alone.
@@ -115,10 +143,11 @@ impl Device {
         self.is.flush_alone && io.op == Op::Flush
     }
 
-    /// From `now` until the arm of a disk is where a request is.
+    /// From `now` until the arm of a disk is where a request is. What follows the last read has been read ahead; what follows the
+    /// last write has to come round, if the arm did not go on to it at once.
     fn reaches(&self, io: &Io, now: Time) -> Time {
         match (&self.is.disk, io.span) {
-            (Some(disk), Some(span)) if span.at != self.head => disk.reaches(self.head, span.at, now),
+            (Some(disk), Some(span)) if span.write || span.at != self.head => disk.reaches(self.head, span.at, now),
             _ => 0,
         }
     }
@@ -128,7 +157,7 @@ impl Device {
         if self.alone {
             return 0;
         }
-        let room = (self.is.depth - (self.is.parallelism - self.free_slots).min(self.is.depth)) as usize;
+        let room = (self.is.depth - self.under_way.min(self.is.depth)) as usize;
         self.first_alone(requests).map_or(room, |at| at.min(room))
     }
 
@@ -143,16 +172,36 @@ impl Device {
         }
     }
 
-    /// When a request that is taken `now` has been through its pipes and is served. A disk goes on where its head is: it has read
-    /// ahead, or has the next write in its cache.
-    fn serves(&mut self, io: &Io, now: Time) -> Time {
+    /// When a request that is taken `now` has been through its pipes and is served.
+    fn serves(&mut self, id: u32, io: &Io, now: Time) -> Time {
+        if let Some(cache) = self.cache.as_mut().filter(|_| io.op != Op::Read) {
+            cache.take(io);
+            return now + self.pipe.take(now, io.transfer) + io.service;
+        }
+        if self.is.disk.is_some() && io.op == Op::Write {
+            return self.writes_out(id, io, now) + self.pipe.take(now, io.transfer);
+        }
         let begins = now + self.reaches(io, now);
         let goes_on = self.is.disk.is_some() && io.span.is_some_and(|span| span.at == self.head);
+        self.moves(id, io);
+        let waits = self.pipe.take(begins, io.transfer).max(self.flash.take(begins, io.flash));
+        begins + waits + if goes_on { io.joined } else { io.service }
+    }
+
+    /// When a write is on the platters.
+    fn writes_out(&mut self, id: u32, io: &Io, now: Time) -> Time {
+        let begins = now + self.reaches(io, now);
+        self.moves(id, io);
+        begins + self.is.disk.map_or(0, |disk| disk.passes(io.span))
+    }
+
+    fn moves(&mut self, id: u32, io: &Io) {
+        if self.is.disk.is_some() {
+            self.arm = Some(id);
+        }
         if let Some(span) = io.span {
             self.head = span.at + u64::from(span.bytes);
         }
-        let waits = self.pipe.take(begins, io.transfer).max(self.flash.take(begins, io.flash));
-        begins + waits + if goes_on { io.joined } else { io.service }
     }
 }
 
@@ -237,26 +286,47 @@ impl State {
     fn serve(&mut self, device: DeviceId) {
         loop {
             let Devices { devices, requests, .. } = &mut self.devices;
-            let d = &mut devices[device as usize];
-            let Some(id) = d.take(requests, self.now) else { return };
-            let end = d.serves(&requests[id as usize].io, self.now);
+            let Some((id, end)) = devices[device as usize].take(requests, self.now) else { return };
             self.push(end, Happening::DeviceDone, id, 0);
         }
     }
 
-    /// The completion interrupt of a request: steals its time and that of its wake-ups from whatever runs on its CPU.
+    /// A device has done something for a request.
     pub(super) fn device_done(&mut self, id: u32) {
-        let Request { device, by, .. } = self.devices.requests[id as usize];
+        let Devices { devices, requests, unused } = &mut self.devices;
+        let Request { device, io, .. } = requests[id as usize];
+        let d = &mut devices[device as usize];
+        match &mut d.cache {
+            Some(cache) if io.op == Op::Write && d.arm == Some(id) => {
+                cache.is_out(&io);
+                d.arm = None;
+                unused.push(id);
+                let flushes = cache.take_flushes();
+                self.serve(device);
+                flushes.into_iter().for_each(|flush| self.request_done(flush));
+            }
+            Some(cache) if io.op == Op::Flush && !cache.is_empty() => cache.flushes.push(id),
+            _ => self.request_done(id),
+        }
+    }
+
+    /// The completion interrupt of a request: steals its time and that of its wake-ups from whatever runs on its CPU.
+    fn request_done(&mut self, id: u32) {
+        let Request { device, by, io, .. } = self.devices.requests[id as usize];
         self.note_cpu("device done", by.cpu, Object::Device(device));
         let d = &mut self.devices.devices[device as usize];
-        d.give_back();
+        d.give_back(id);
+        let cache = d.cache.as_mut().filter(|_| io.op == Op::Write);
+        let cached = cache.map(|cache| cache.waiting.push_back(id)).is_some();
         let interrupt = d.is.interrupt;
         self.serve(device);
         self.interrupt(by.cpu, interrupt);
         let mut next = Some(id);
-        while let Some(id) = next {
-            let Request { io, since, then, merged, .. } = self.devices.requests[id as usize];
-            self.devices.unused.push(id);
+        while let Some(one) = next {
+            let Request { io, since, then, merged, .. } = self.devices.requests[one as usize];
+            if !(cached && one == id) {
+                self.devices.unused.push(one);
+            }
             record(&mut self.requests, io.op.name(), self.now - since.max(self.window_start));
             self.finish(then);
             next = merged;
@@ -293,6 +363,10 @@ mod tests {
         Request { device: 0, by: Submitter { task: 0, cpu: 0 }, io, since: 0, then: Then::Complete(0), merged: None }
     }
 
+    fn took(device: &mut Device, requests: &[Request]) -> Option<u32> {
+        device.take(requests, 0).map(|(id, _)| id)
+    }
+
     fn serving(parallelism: u32, depth: u32) -> Device {
         Device::new(Hardware { depth, flush_alone: true, ..Hardware::serving(parallelism, 0) })
     }
@@ -302,13 +376,13 @@ mod tests {
         let requests = [Op::Write, Op::Write, Op::Read, Op::Flush, Op::Write].map(request);
         let mut device = serving(1, 2);
         (0..3).for_each(|id| device.wait(id, &requests)); // two are queued in it, one waits before it
-        assert_eq!(device.take(&requests, 0), Some(0));
+        assert_eq!(took(&mut device, &requests), Some(0));
         device.wait(3, &requests);
         device.wait(4, &requests);
-        for next in [1, 3, 2, 4] {
-            assert_eq!(device.take(&requests, 0), None); // one is under way
-            device.give_back();
-            assert_eq!(device.take(&requests, 0), Some(next));
+        for (done, next) in [(0, 1), (1, 3), (3, 2), (2, 4)] {
+            assert_eq!(took(&mut device, &requests), None); // one is under way
+            device.give_back(done);
+            assert_eq!(took(&mut device, &requests), Some(next));
         }
     }
 
@@ -317,13 +391,13 @@ mod tests {
         let requests = [Op::Read, Op::Write, Op::Flush, Op::Write].map(request);
         let mut device = serving(4, 32);
         (0..4).for_each(|id| device.wait(id, &requests));
-        let took = |device: &mut Device| device.take(&requests, 0);
+        let took = |device: &mut Device| took(device, &requests);
         assert_eq!([took(&mut device), took(&mut device), took(&mut device)], [Some(0), Some(1), None]);
-        device.give_back();
+        device.give_back(0);
         assert_eq!(took(&mut device), None);
-        device.give_back();
+        device.give_back(1);
         assert_eq!([took(&mut device), took(&mut device)], [Some(2), None]);
-        device.give_back();
+        device.give_back(2);
         assert_eq!(took(&mut device), Some(3));
     }
 }

@@ -123,6 +123,9 @@ pub struct DiskSpec {
     pub seek_full_ns: f64,
     /// Bytes on the disk.
     pub capacity_bytes: u64,
+    /// Bytes of its cache, if that takes writes.
+    #[serde(default)]
+    pub cache_bytes: u64,
 }
 
 /// The first write of a page of a RAM disk.

@@ -189,6 +189,8 @@ pub struct Disk {
     pub capacity: u64,
     /// Bytes that pass under the head in one turn.
     pub track: u64,
+    /// Bytes of its cache, which takes writes; 0 if none does.
+    pub cache: u64,
 }
 
 /// Where a new task may run.

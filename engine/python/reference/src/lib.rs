@@ -229,7 +229,7 @@ impl Machine for Foreign {
 
     fn new_device(&self, is: Hardware) -> DeviceId {
         let Hardware { parallelism, depth, interrupt, slack, flush_alone, disk } = is;
-        let disk = disk.map(|d| (d.revolution, d.seek_track, d.seek_full, d.capacity, d.track));
+        let disk = disk.map(|d| (d.revolution, d.seek_track, d.seek_full, d.capacity, d.track, d.cache));
         self.ask("new_device", (parallelism, depth, interrupt, slack, flush_alone, disk))
     }
 

@@ -6,6 +6,7 @@ use super::tree::Dirty;
 use crate::cost_table;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::log_area::LogArea;
 use crate::kernel::btrfs::MetadataProfile;
 use crate::waist::Machine;
 use crate::waist::{LockId, Time};
@@ -16,25 +17,33 @@ cost_table!(CheckCosts { item: ["check_item"], extent: ["check_extent"], csum: [
 /// The ends of the requests for each copy.
 pub(super) type Copies = ArrayVec<LockId, 2>;
 
+/// Where the first superblock is (`BTRFS_SUPER_INFO_OFFSET`).
+pub(super) const SUPER_INFO_OFFSET: u64 = 64 << 10;
+/// Of larger filesystems a group of metadata has a GiB, of others a quarter (`init_alloc_chunk_ctl_policy_regular`).
+const LARGE: u64 = 50 << 30;
+
 /// How tree blocks are written and read.
-#[derive(Clone, Copy)]
 pub struct TreeBlocks {
     check_item: Time,
     check_extent: Time,
     check_csum: Time,
     checks_written: bool,
     copies: u64,
+    /// The group of metadata, of which the next blocks take what follows the last ones. The second copy lies behind it.
+    group: LogArea,
 }
 
 impl TreeBlocks {
-    pub(super) fn new(costs: &Costs<'_>) -> Result<Self, String> {
+    pub(super) fn new(size: u64, costs: &Costs<'_>) -> Result<Self, String> {
         let (rules, c) = (costs.rules(), CheckCosts::new(costs)?);
+        let group = if size > LARGE { 1 << 30 } else { 256 << 20 };
         Ok(Self {
             check_item: c.item,
             check_extent: c.extent,
             check_csum: c.csum,
             checks_written: rules.checks_written,
             copies: if rules.metadata_profile == MetadataProfile::Dup { 2 } else { 1 },
+            group: LogArea::new(SUPER_INFO_OFFSET, group),
         })
     }
 
@@ -53,17 +62,26 @@ impl TreeBlocks {
         self.check_item * items as Time
     }
 
-    /// Bytes that are written, in all copies.
-    pub(super) fn bytes(&self, dirty: Dirty) -> u64 {
-        self.copies * dirty.blocks * u64::from(NODE_SIZE)
-    }
-
     /// Submits blocks that lie side by side, a request for each copy. Returns what their ends complete.
     pub(super) async fn submit<M: Machine>(&self, m: &M, device: &BlockDevice, dirty: Dirty) -> Copies {
-        let mut written = Copies::new();
-        for _ in 0..self.copies {
-            written.push(device.submit_write(m, dirty.blocks as u32 * NODE_SIZE).await);
+        let (mut written, bytes) = (Copies::new(), dirty.blocks as u32 * NODE_SIZE);
+        for at in self.places(bytes.into()) {
+            written.push(device.submit_write(m, bytes, Some(at)).await);
         }
         written
+    }
+
+    /// Writes blocks that lie side by side, and waits.
+    pub(super) async fn write<M: Machine>(&self, m: &M, device: &BlockDevice, dirty: Dirty) {
+        let bytes = dirty.blocks * u64::from(NODE_SIZE);
+        for at in self.places(bytes) {
+            device.write_all(m, bytes, at).await;
+        }
+    }
+
+    /// Where blocks go, a place for each copy.
+    fn places(&self, bytes: u64) -> impl Iterator<Item = u64> {
+        let (first, group) = (self.group.place(bytes), self.group.bytes);
+        (0..self.copies).map(move |copy| first + copy * group)
     }
 }

@@ -3,6 +3,7 @@
 use super::block_io::TreeBlocks;
 use super::data::direct::Direct;
 use super::data::ordered::OrderedExtents;
+use super::data::sums::SumWorkers;
 use super::data::FileData;
 use super::entries::Entries;
 use super::fs_root::{is_root_directory, FsRoot};
@@ -110,10 +111,11 @@ pub struct Btrfs {
     pub(super) fs_roots: RefCell<Vec<Rc<FsRoot>>>,
     pub(super) log_roots: Rc<LogRoots>,
     pub(super) storage: Rc<BlockDevice>,
-    pub(super) blocks: TreeBlocks,
+    pub(super) blocks: Rc<TreeBlocks>,
     pub(super) fsync: Fsync,
     pub(super) extents: Extents,
     pub(super) ordered: OrderedExtents,
+    pub(super) sums: SumWorkers,
     pub(super) direct: Direct,
     pub(super) reclaim: Reclaim,
     pub(super) commits: Commits,
@@ -158,12 +160,12 @@ impl Btrfs {
         let (referenced, fleeting) = (root::Space::Referenced(refs.clone()), root::Space::Fleeting(refs.clone()));
         let transaction = Transaction::new(m, before, costs)?;
         let delalloc = Delalloc::new(m, costs)?;
-        let blocks = TreeBlocks::new(costs)?;
+        let blocks = Rc::new(TreeBlocks::new(disk.size, costs)?);
         let operations = OperationCosts::new(costs)?.without(&transaction, &delalloc);
         // The timed writes went over one page again and again.
         let overwritten = delalloc.time(&transaction.reservations, WasDirty { range: true, others: false });
         let roots = Root::new(m, "log root", Tree::new(), fleeting.clone(), rules, costs)?;
-        let log_roots = Rc::new(LogRoots::new(m, roots, (disk.device.clone(), blocks), costs)?);
+        let log_roots = Rc::new(LogRoots::new(m, roots, (disk.device.clone(), blocks.clone()), costs)?);
         let log = LogTree::new(m, 0, Root::new(m, "log", Tree::new(), fleeting, rules, costs)?, log_roots.clone());
         let root = Root::new(m, "fs", tree, referenced, rules, costs)?;
         let inodes = (OpenInodes::new(m, costs)?, delalloc);
@@ -176,6 +178,7 @@ impl Btrfs {
             blocks,
             extents: Extents::new(m, trees, refs, rules, costs)?,
             ordered: OrderedExtents::new(m, costs)?,
+            sums: SumWorkers::new(m, costs)?,
             direct: Direct::new(costs)?,
             reclaim: Reclaim::new(costs.rules().reserving),
             commits: Commits::new(costs)?,

@@ -6,7 +6,7 @@ use super::directory_buffers::DirectoryBuffers;
 use super::inode::{Inode, InodeParts, InodeTable, Number};
 use super::log::buffer::{Buffer, Place};
 use super::log::clusters::Clusters;
-use super::log::{IclogSize, Item, Log, LogArea};
+use super::log::{IclogSize, Item, Log};
 use super::operations::file_io::{FileIo, Rules};
 use super::operations::fsync::Fsync;
 use super::operations::inactive::{self, Inactive, Worker};
@@ -21,6 +21,7 @@ use super::structures::layout::{self, Layout, ROOT};
 use super::structures::touch::chunks;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::log_area::LogArea;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
 use crate::kernel::vfs::Atime;
@@ -208,7 +209,7 @@ impl Xfs {
         let bytes = |blocks: u64| blocks * u64::from(crate::filesystems::BLOCK);
         // mkfs.xfs puts it into the group in the middle.
         let before = u64::from(geometry.agcount / 2) * u64::from(geometry.agblocks);
-        let area = LogArea { start: bytes(before), bytes: bytes(u64::from(geometry.logblocks)) };
+        let area = LogArea::new(bytes(before), bytes(u64::from(geometry.logblocks)));
         let sb = SuperBlock::new(m, "xfs", costs)?;
         let fs = Self {
             layout: RefCell::new(layout),

@@ -11,7 +11,7 @@ use crate::filesystems::xfs::buffer_hash;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::operations::file_io;
 use crate::filesystems::xfs::structures::geometry::Geometry;
-use crate::kernel::btrfs::MetadataReclaim;
+use crate::kernel::btrfs::{DataSums, MetadataReclaim};
 use crate::machine::LockKind;
 use crate::range_locks::{Design, Prices};
 use crate::softirq::{self, Nobody};
@@ -74,6 +74,11 @@ pub(super) fn btrfs<H: Host>(
         let (reader, writer) = (fs.clone(), fs.clone());
         host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::read_worker(m, reader));
         host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::write_worker(m, writer));
+    }
+    let sum_workers = if rules.data_sums == DataSums::Workers { fs.worker_count(spec.machine.cpus) } else { 0 };
+    for _ in 0..sum_workers {
+        let worker = fs.clone();
+        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::sum_worker(m, worker));
     }
     if rules.reclaim == MetadataReclaim::Preemptive {
         let worker = fs.clone();

@@ -166,7 +166,7 @@ impl Btrfs {
     /// Submits a direct write, which completes `done`, or is waited for.
     async fn write_extent<M: Machine>(&self, m: &M, slot: u32, mut extent: Extent, done: Option<LockId>) {
         let written = done.unwrap_or_else(|| m.new_completion());
-        self.submit_ordered(m, slot, &mut extent, written).await;
+        self.submit_ordered(m, slot, &mut extent, (written, true)).await;
         if done.is_none() {
             m.wchan("iomap_dio_rw");
             m.wait_for(written).await;

@@ -34,9 +34,9 @@ impl Flushed for Btrfs {
             let (pages, dirty) = (extent.bytes / u64::from(BLOCK), self.data(slot).dirty_pages());
             wb.note(slot, dirty);
             left -= pages;
-            m.run(Account::System, self.writeback_time(pages)).await;
+            m.run(Account::System, self.flusher_time(pages)).await;
             let mut written = Vec::new();
-            let moved = self.submit_extents(m, slot, ino, vec![extent], &mut written).await;
+            let moved = self.submit_extents(m, slot, ino, vec![extent], (&mut written, false)).await;
             self.data(slot).flush(self.transid(), &moved);
             wb.submitted(written[0], slot, pages);
         }

@@ -6,6 +6,7 @@ mod flush;
 pub mod ordered;
 mod pages;
 mod prealloc;
+pub mod sums;
 
 pub use extent::{Extent, Placed, Replaced};
 

@@ -103,13 +103,13 @@ impl OrderedExtents {
 
 impl Btrfs {
     /// An extent gets its place, unless it has one (`cow_file_range`, `run_delalloc_nocow`), and its write is submitted, whose end
-    /// completes `written`. Returns whether the trees do not know the extent as it will be.
+    /// completes `written`, for which somebody waits or not. Returns whether the trees do not know the extent as it will be.
     pub(crate) async fn submit_ordered<M: Machine>(
         &self,
         m: &M,
         slot: u32,
         extent: &mut Extent,
-        written: LockId,
+        (written, waited): (LockId, bool),
     ) -> bool {
         let (at, mut first) = (extent.offset, 0);
         let before = self.data(slot).extent_of(at).filter(|before| self.is_written_in_place(before));
@@ -134,7 +134,8 @@ impl Btrfs {
         self.ordered.next.set(id.wrapping_add(1));
         self.ordered.under_way.borrow_mut().insert(id, Ordered { slot, extent: *extent, placing });
         let request = Request::Write { bytes: extent.bytes as u32, at: Some(at), first: first as u32 };
-        self.storage.submit(m, request, End::Both(self.ordered.writes.clone(), (id, written))).await;
+        let end = End::Both(self.ordered.writes.clone(), (id, written));
+        self.submit_data(m, request, extent.bytes, end, waited).await;
         changes
     }
 

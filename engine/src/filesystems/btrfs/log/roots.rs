@@ -4,7 +4,7 @@
 use super::Sleepers;
 use crate::cost_table;
 use crate::devices::BlockDevice;
-use crate::filesystems::btrfs::block_io::{Copies, TreeBlocks};
+use crate::filesystems::btrfs::block_io::{Copies, TreeBlocks, SUPER_INFO_OFFSET};
 use crate::filesystems::btrfs::root::Root;
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::costs::Costs;
@@ -28,7 +28,7 @@ pub struct LogRoots {
     mutex: LockId,
     mutex_design: TreeLogMutex,
     costs: LogCosts,
-    blocks: TreeBlocks,
+    blocks: Rc<TreeBlocks>,
     /// Number of the transaction of log roots that is being filled, and of the last that is on disk.
     filling: Cell<u64>,
     committed: Cell<u64>,
@@ -42,7 +42,7 @@ impl LogRoots {
     pub fn new<M: Machine>(
         m: &M,
         root: Root,
-        (storage, blocks): (Rc<BlockDevice>, TreeBlocks),
+        (storage, blocks): (Rc<BlockDevice>, Rc<TreeBlocks>),
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         let mutex = |name: &str| m.new_lock(m.class(name, "btrfs.log_mutex"));
@@ -131,7 +131,7 @@ impl LogRoots {
         if waits {
             m.lock(self.tree_log_mutex, Side::Write).await;
         }
-        self.storage.flush_then_write(m, BLOCK).await;
+        self.storage.flush_then_write(m, BLOCK, Some(SUPER_INFO_OFFSET)).await;
         if waits {
             m.unlock(self.tree_log_mutex, Side::Write).await;
         }

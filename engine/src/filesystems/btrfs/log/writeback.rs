@@ -39,7 +39,7 @@ impl Btrfs {
         let pages = bytes / u64::from(BLOCK);
         wb.begin(pages);
         m.run(Account::System, self.writeback_time(pages)).await;
-        extents = self.submit_extents(m, slot, inode.ino, extents, &mut written).await;
+        extents = self.submit_extents(m, slot, inode.ino, extents, (&mut written, true)).await;
         extents.extend(self.data(slot).take_flushed(self.transaction.committed()));
         Writeback { extents, written, pages }
     }
@@ -54,14 +54,14 @@ impl Btrfs {
     }
 
     /// Submits what is to be written; adds what completes when it is, and returns the extents of which
-    /// the log has something to learn.
+    /// the log has something to learn. Somebody waits for it, or nobody does.
     pub(crate) async fn submit_extents<M: Machine>(
         &self,
         m: &M,
         slot: u32,
         ino: u64,
         extents: Vec<Extent>,
-        written: &mut Vec<LockId>,
+        (written, waited): (&mut Vec<LockId>, bool),
     ) -> Vec<Extent> {
         if self.nodatacow || self.data(slot).is_preallocated() {
             for place in self.places_of(slot, &extents) {
@@ -72,7 +72,7 @@ impl Btrfs {
         for mut extent in extents {
             self.ordered.wait_for_range(m, slot, extent.offset, extent.bytes).await;
             let done = m.new_completion();
-            if self.submit_ordered(m, slot, &mut extent, done).await {
+            if self.submit_ordered(m, slot, &mut extent, (done, waited)).await {
                 changed.push(extent);
             }
             written.push(done);

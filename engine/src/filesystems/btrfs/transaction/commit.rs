@@ -3,6 +3,7 @@
 
 use super::Handle;
 use crate::cost_table;
+use crate::filesystems::btrfs::block_io::SUPER_INFO_OFFSET;
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::btrfs::tree::Dirty;
 use crate::filesystems::costs::Costs;
@@ -105,6 +106,7 @@ impl Btrfs {
     /// `btrfs_write_and_wait_transaction` and `write_all_supers`.
     async fn write_transaction<M: Machine>(&self, m: &M, dirty: Dirty) {
         m.run(Account::System, self.commits.costs.block * dirty.blocks + self.blocks.check(dirty)).await;
-        self.storage.commit(m, self.blocks.bytes(dirty), BLOCK).await;
+        self.blocks.write(m, &self.storage, dirty).await;
+        self.storage.flush_then_write(m, BLOCK, Some(SUPER_INFO_OFFSET)).await;
     }
 }

@@ -51,7 +51,7 @@ impl Journal {
             self.write_log(m, transaction, list.len()).await;
             m.run(Account::System, self.costs.record).await;
             self.set_flushing(m, transaction).await;
-            self.storage.write_ordered(m, BLOCK).await;
+            self.storage.write_ordered(m, BLOCK, Some(self.area.place(BLOCK.into()))).await;
         }
         m.run(Account::System, self.costs.end).await;
         self.refile(m, transaction, list, log).await;
@@ -84,7 +84,9 @@ impl Journal {
             m.run(Account::System, self.costs.submit * (to - from) as Time).await;
             let done = m.new_completion();
             let bytes = (to - from + 1) as u32 * BLOCK; // neighbours in the log
-            self.storage.submit(m, Request::write(bytes, None), End::Complete(done)).await;
+            self.storage
+                .submit(m, Request::write(bytes, Some(self.area.place(bytes.into()))), End::Complete(done))
+                .await;
             under_way.push((done, to));
         }
         for (done, to) in under_way {

@@ -15,6 +15,8 @@ mod tests;
 use crate::cost_table;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::log_area::LogArea;
+use crate::filesystems::BLOCK;
 use crate::waist::Machine;
 use crate::waist::{Access, LineId, LockId, Side, TaskId};
 use blocks::Blocks;
@@ -106,6 +108,7 @@ pub(super) struct Journal {
     syncers: RefCell<Vec<TaskId>>,
     blocks: Blocks,
     space: Space,
+    area: LogArea,
     shadow: Cell<Shadow>,
     /// Who waits for a block that is being written to the log.
     shadowed: RefCell<Vec<TaskId>>,
@@ -124,6 +127,7 @@ impl Journal {
     ) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         let lock = |name, role| m.new_lock(m.class(name, role));
+        let space = Space::of(size, costs.rules().transaction_size);
         Ok(Self {
             on,
             costs: CommitCosts::new(costs)?,
@@ -146,7 +150,9 @@ impl Journal {
             requested: Cell::new(0),
             syncers: RefCell::default(),
             blocks: Blocks::default(),
-            space: Space::of(size, costs.rules().transaction_size),
+            // mke2fs puts it into the middle (`get_midpoint_journal_block` of e2fsprogs).
+            area: LogArea::new(size / 2, u64::from(space.size) * u64::from(BLOCK)),
+            space,
             shadow: Cell::default(),
             shadowed: RefCell::default(),
             storage,

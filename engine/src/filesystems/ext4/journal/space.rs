@@ -123,7 +123,7 @@ impl Journal {
     async fn clean_tail<M: Machine>(&self, m: &M) -> bool {
         let freed = self.blocks.clean();
         if freed > 0 {
-            self.storage.flush_then_write(m, BLOCK).await;
+            self.storage.flush_then_write(m, BLOCK, Some(self.area.start)).await;
             self.space.give_back(freed);
         }
         freed > 0

@@ -10,6 +10,7 @@ use super::grant::GrantHead;
 use super::wait::LogWait;
 use crate::devices::{BlockDevice, End, Request, Work};
 use crate::filesystems::costs::Costs;
+use crate::filesystems::log_area::LogArea;
 use crate::kernel::xfs::LogFlushes;
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Side, Time};
@@ -64,13 +65,6 @@ impl IclogSize {
     }
 }
 
-/// Where the log is, in bytes from the beginning of the device (`sb_logstart`), and how large.
-#[derive(Clone, Copy, Debug)]
-pub struct LogArea {
-    pub start: u64,
-    pub bytes: u64,
-}
-
 /// A log buffer's number in the order in which they are filled.
 pub type Number = u32;
 
@@ -101,8 +95,6 @@ pub struct Iclogs {
     grants: Rc<GrantHead>,
     size: IclogSize,
     area: LogArea,
-    /// Where in it the next one is written.
-    next: Cell<u64>,
     /// Every buffer is written with both flags.
     always_ordered: bool,
     /// Those that are not free, oldest first; the number of the first.
@@ -136,7 +128,6 @@ impl Iclogs {
             grants,
             size,
             area,
-            next: Cell::new(0),
             always_ordered: costs.rules().log_flushes == LogFlushes::Each,
             iclogs: RefCell::default(),
             first: Cell::new(0),
@@ -220,7 +211,7 @@ impl Iclogs {
                 self.grants.add(iclog.besides);
                 let (bytes, always) = (bytes as u32, self.always_ordered);
                 let (preflush, fua) = (iclog.preflush || always, iclog.fua || always);
-                (bytes, Request::LogWrite { bytes, at: Some(self.place(bytes)), preflush, fua })
+                (bytes, Request::LogWrite { bytes, at: Some(self.area.place(bytes.into())), preflush, fua })
             })
         });
         self.unlock(m).await;
@@ -228,13 +219,6 @@ impl Iclogs {
             m.run(Account::System, self.costs.sync + self.costs.kib * Time::from(bytes) / KIB).await;
             self.storage.submit(m, request, End::Queue(self.ended.clone(), (number, 0))).await;
         }
-    }
-
-    /// One buffer is written behind the other, round and round.
-    fn place(&self, bytes: u32) -> u64 {
-        let next = if self.next.get() + u64::from(bytes) > self.area.bytes { 0 } else { self.next.get() };
-        self.next.set(next + u64::from(bytes));
-        self.area.start + next
     }
 
     /// A commit record is in a buffer, to which the caller has a reference (`xlog_cil_set_ctx_write_state`).

@@ -4,7 +4,7 @@
 //! items to the tail of one list and added up their space, under a spinlock.
 
 pub use buffer::Item;
-pub use iclog::{IclogSize, LogArea};
+pub use iclog::IclogSize;
 mod ail;
 pub mod buffer;
 mod checkpoint;
@@ -20,6 +20,7 @@ mod xfsaild;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::inodes::super_line::SuperLine;
+use crate::filesystems::log_area::LogArea;
 use crate::kernel::xfs::{AilTarget, Cil};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
@@ -118,7 +119,7 @@ impl Log {
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         let ctx_lock = m.new_lock(m.class("xfs.xc_ctx_lock", "xfs.cil_ctx"));
-        let grants = Rc::<GrantHead>::default();
+        let (grants, bytes) = (Rc::<GrantHead>::default(), area.bytes);
         Ok(Self {
             grant_heads: m.new_line(costs.number("xfs_log.grant_heads")? as u32),
             active: costs.rules().counts_transactions.then(|| m.new_line(1)),
@@ -131,7 +132,7 @@ impl Log {
             list: m.new_line(costs.number("xfs_cil.item_neighbours")? as u32),
             owner: costs.rules().translates_owner.then_some(super_line),
             costs: CilCosts::new(costs)?,
-            bytes: area.bytes,
+            bytes,
             grants,
             roundoff: iclogs.roundoff(),
             ail: RefCell::default(),
