@@ -91,7 +91,7 @@ class Fio(Tasks):
     )
     unwritten: StrictBool = Field(
         default=False,
-        description="With direct writes on ext4, or buffered ones on btrfs: files were allocated (fallocate) and"
+        description="With writes on ext4, or buffered ones on btrfs: files were allocated (fallocate) and"
         " not written, as fio leaves them.",
     )
     direct: StrictBool = Field(default=False, description="Whether requests bypass the page cache.")

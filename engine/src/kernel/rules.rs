@@ -311,6 +311,8 @@ rules! {
     "ext4.dio_unwritten" => dio_unwritten: ext4::DioUnwritten = ext4::DioUnwritten::Shared;
     /// When a direct write into such blocks splits their extent, and in which journal handles (`ext4_iomap_begin`).
     "ext4.dio_split" => dio_split: ext4::DioSplit = ext4::DioSplit::Before;
+    /// New blocks of buffered writes are unwritten until a worker converts them (`ext4_should_dioread_nolock`).
+    "ext4.dioread_nolock" => dioread_nolock: bool = true;
     /// A direct write starts a journal handle although its blocks are there (`ext4_iomap_alloc`).
     "ext4.dio_handles" => dio_handles: bool = false;
     /// Who asks whether the transaction of the inode's last change is over (`jbd2_transaction_committed`).

@@ -9,6 +9,7 @@
 //! for the write, else by a worker. Until 6.2 such a write has the file for itself.
 
 use super::file_io::OpenFile;
+use super::fsync::UNRESERVED;
 use super::journal::credits;
 use super::Ext4;
 use crate::devices::{End, Request};
@@ -37,12 +38,12 @@ impl Unwritten {
     }
 
     /// Whether a request is in such blocks.
-    fn has(&self, io: Io) -> bool {
+    pub fn has(&self, io: Io) -> bool {
         self.blocks(io).any(|block| self.is_unwritten(block))
     }
 
     /// Those of a request are written from now on.
-    fn write(&self, io: Io) {
+    pub fn write(&self, io: Io) {
         for block in self.blocks(io).filter(|&block| self.is_unwritten(block)) {
             let written =
                 |block: Option<usize>| block.is_some_and(|block| self.written.get(block).is_some_and(Cell::get));
@@ -269,7 +270,7 @@ impl Ext4 {
                 End::Queue(self.io.ended.clone(), (slot, done))
             }
             DioWrites::Exclusive | DioWrites::Relocked if unwritten => {
-                End::Queue(self.fsync.unwritten.clone(), (slot, done))
+                End::Queue(self.fsync.unwritten.clone(), (slot | UNRESERVED, done))
             }
             DioWrites::Exclusive | DioWrites::Relocked => End::Complete(done),
         }

@@ -98,6 +98,21 @@ impl FileIo {
         self.files.get(slot).is_some_and(|file| file.unwritten.has_leaf())
     }
 
+    /// Whether pages that are written back come to blocks of a file that were laid out and not written yet; they are from now on.
+    pub fn writes_unwritten(&self, slot: u32, offset: u64, bytes: u32) -> bool {
+        let (open, io) = (self.file(slot), Io { offset, bytes, direct: false, done: None, others: 0 });
+        let has = open.unwritten.has(io);
+        if has {
+            open.unwritten.write(io);
+        }
+        has
+    }
+
+    /// CPU time of splitting an extent under `i_data_sem` and after it.
+    pub fn splitting(&self) -> (Time, Time) {
+        (self.costs.split, self.costs.split_rest)
+    }
+
     /// The file in a slot, which was laid out.
     pub(super) fn file(&self, slot: u32) -> Rc<OpenFile> {
         self.files.get(slot).expect("the file was laid out")

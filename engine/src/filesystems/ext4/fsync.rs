@@ -3,6 +3,8 @@
 //!
 //! New blocks are allocated as unwritten extents when their pages are written (`ext4_do_writepages`); when these are on the device a
 //! worker makes them written ones, in a handle of its own (`ext4_end_io_rsv_work`), and only then they are no longer under writeback.
+//! So it is with `dioread_nolock`, the default since 5.6. Without, they are allocated as written ones, and blocks that were allocated and
+//! not written are made written ones before their pages are submitted (`ext4_ext_convert_to_initialized`).
 
 use super::journal::{credits, Block, Handle};
 use super::Ext4;
@@ -28,11 +30,18 @@ cost_table!(FsyncCosts {
     exit: ["wfsync.exit"],
 });
 
+/// Beside the slot of a file whose write ends in the worker: no credits are reserved for it, as it was a direct one.
+pub(super) const UNRESERVED: u32 = 1 << 31;
+/// Its blocks are written ones; only who drops the pages waits for the end.
+const WRITTEN: u32 = 1 << 30;
+
 /// What writing back and syncing needs.
 pub(super) struct Fsync {
     costs: FsyncCosts,
     /// Without a journal an `fsync` has the inode's lock (`__generic_file_fsync`).
     pub locked: bool,
+    /// New blocks are unwritten until their pages are on the device.
+    unwritten_first: bool,
     /// Length of a tick.
     pub tick: Time,
     /// What was written to files and not written back.
@@ -49,6 +58,7 @@ impl Fsync {
         Ok(Self {
             costs: FsyncCosts::new(costs)?,
             locked: costs.rules().fsync_locks,
+            unwritten_first: costs.rules().dioread_nolock,
             tick,
             dirty: DirtyFiles::default(),
             unwritten: Rc::new(Workqueue::unbound(m)),
@@ -113,18 +123,53 @@ impl Ext4 {
     pub async fn conversion_worker<M: Machine>(m: M, fs: Rc<Self>) {
         m.at("ext4 conversion");
         loop {
-            let (slot, done) = fs.fsync.unwritten.next(&m, 0).await;
-            let handle = fs.journal.start_reserved(&m, credits::EXTENT).await;
-            let (find, insert) = fs.map.times();
-            let c = &fs.fsync.costs;
-            let rest = c.convert.saturating_sub(find + insert + c.end_io);
-            fs.convert_unwritten(&m, slot, handle, (find + insert, rest)).await;
-            m.run(Account::System, c.end_io).await; // ext4_finish_bio, and the next work: a commit may begin meanwhile
+            let (item, done) = fs.fsync.unwritten.next(&m, 0).await;
+            let slot = item & !(UNRESERVED | WRITTEN);
+            if item & WRITTEN == 0 {
+                fs.end_of_unwritten(&m, slot, item & UNRESERVED == 0).await;
+            }
             if done == fs.fsync.flushed {
                 fs.storage.writeback.ends_flush(&m, slot); // ext4_finish_bio comes after the conversion
             }
             m.complete(done).await;
         }
+    }
+
+    /// `ext4_end_io_end`; a commit may begin before its last part, which is `ext4_finish_bio` and the way to the next item.
+    async fn end_of_unwritten<M: Machine>(&self, m: &M, slot: u32, reserved: bool) {
+        let handle = match reserved {
+            true => self.journal.start_reserved(m, credits::CONVERSION).await,
+            false => self.journal.start(m, credits::EXTENT).await,
+        };
+        let (find, insert) = self.map.times();
+        let c = &self.fsync.costs;
+        let rest = c.convert.saturating_sub(find + insert + c.end_io);
+        self.convert_unwritten(m, slot, handle, (find + insert, rest)).await;
+        m.run(Account::System, c.end_io).await;
+    }
+
+    /// A handle for what is written back, with another one for its end if that is to convert it.
+    async fn start_writing<M: Machine>(&self, m: &M) -> Handle {
+        let reserve = if self.fsync.unwritten_first { credits::CONVERSION } else { 0 };
+        self.journal.start_reserving(m, credits::EXTENT, reserve).await
+    }
+
+    /// What a request whose blocks were just mapped ends with.
+    fn end_of_writing(&self, slot: u32, done: LockId) -> End {
+        match (self.fsync.unwritten_first, done == self.fsync.flushed) {
+            (true, _) => End::Queue(self.fsync.unwritten.clone(), (slot, done)),
+            (false, true) => End::Queue(self.fsync.unwritten.clone(), (slot | WRITTEN, done)),
+            (false, false) => End::Complete(done),
+        }
+    }
+
+    /// Pages over blocks that were allocated and not written: they are split off their extent before, and converted then or at the end.
+    async fn write_unwritten<M: Machine>(&self, m: &M, slot: u32, request: Request, (rest, done): (Time, LockId)) {
+        let handle = self.start_writing(m).await;
+        m.run(Account::System, self.fsync.costs.writepages_over + rest).await;
+        self.change_extent(m, slot, self.io.splitting()).await;
+        self.stop(m, handle, slot, self.extent_leaf(slot).as_slice()).await;
+        self.storage.submit(m, request, self.end_of_writing(slot, done)).await;
     }
 
     /// An unwritten extent becomes a written one (`ext4_convert_unwritten_extents`), with `i_data_sem` and after it, and the handle ends.
@@ -148,12 +193,15 @@ impl Mapping for Ext4 {
     async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) {
         let (c, request) = (&self.fsync.costs, Request::Write { bytes: piece.bytes, at: piece.at, first: piece.first });
         let rest = c.page * (piece.pages() - 1);
+        if piece.at.is_some_and(|at| self.io.writes_unwritten(slot, at, piece.bytes)) {
+            return self.write_unwritten(m, slot, request, (rest, done)).await;
+        }
         if !piece.is_new {
             m.run(Account::System, c.writepages_over + rest).await;
             return self.storage.submit(m, request, End::Complete(done)).await;
         }
         let (group, (find, insert)) = (self.goal_group(slot), self.map.reserved_times());
-        let mut handle = self.journal.start(m, credits::EXTENT).await;
+        let mut handle = self.start_writing(m).await;
         m.run(Account::System, c.before_blocks.saturating_sub(find)).await;
         self.lock_extents(m, slot, true).await;
         let groups = self.mballoc.write_back(m, slot, group, piece.pages()).await;
@@ -164,7 +212,7 @@ impl Mapping for Ext4 {
         let after = (c.writepages + rest).saturating_sub(c.before_blocks + self.mballoc.marking() + insert);
         m.run(Account::System, after).await;
         self.stop(m, handle, slot, self.extent_leaf(slot).as_slice()).await;
-        self.storage.submit(m, request, End::Queue(self.fsync.unwritten.clone(), (slot, done))).await;
+        self.storage.submit(m, request, self.end_of_writing(slot, done)).await;
     }
 }
 

@@ -340,13 +340,14 @@ fn fio_jobs(spec: &RunSpec) -> Result<Jobs, String> {
         return Err("workload.params.iodepth: tmpfs has no requests".into());
     }
     let unwritten = match kind {
-        FilesystemKind::Ext4 => jobs.direct,
+        FilesystemKind::Ext4 => true,
         FilesystemKind::Btrfs => !jobs.direct && jobs.written == 0.0,
         _ => false,
     };
     if jobs.file.unwritten && !unwritten {
         return Err(
-            "workload.params.unwritten: needs direct writes on ext4, or others on btrfs from the beginning".into()
+            "workload.params.unwritten: needs ext4, or writes through the page cache on btrfs from the beginning"
+                .into(),
         );
     }
     if spec.device.is_none()

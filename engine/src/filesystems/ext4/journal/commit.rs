@@ -43,7 +43,7 @@ impl Journal {
         let list = self.blocks.take();
         let log = if list.is_empty() { 0 } else { self.space.take(list.len() as u32) };
         self.running.set(transaction + 1);
-        self.credits.set(0);
+        self.credits.set(self.reserved.credits()); // jbd2_get_transaction
         self.set_locked(m, false).await;
         wake_all(m, &self.waiting).await;
         if !list.is_empty() {

@@ -8,6 +8,7 @@
 
 mod blocks;
 mod commit;
+mod reserved;
 mod space;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use crate::waist::Machine;
 use crate::waist::{Access, LineId, LockId, Side, TaskId};
 use blocks::Blocks;
 use commit::Shadow;
+use reserved::Reserved;
 use space::Space;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -53,6 +55,9 @@ pub(super) mod credits {
     pub const INODE: u32 = 2;
     /// An extent that is allocated or converted, as in `ext4_da_writepages_trans_blocks`: about as an unlink.
     pub const EXTENT: u32 = 25;
+    /// What is reserved for its conversion (`ext4_writepages`, 6.12: one, and `ext4_chunk_trans_blocks` of a page in a tree of one level:
+    /// two blocks of it, three bitmaps and descriptors, six of `EXT4_META_TRANS_BLOCKS`).
+    pub const CONVERSION: u32 = 15;
 }
 
 /// Counts of the running transaction that a handle's start adds to, one after the other: `t_outstanding_credits`, `t_updates`,
@@ -101,6 +106,7 @@ pub(super) struct Journal {
     /// It is locked, its handles have stopped, and nobody can join it any more (`T_SWITCH`).
     switching: Cell<bool>,
     waiting: RefCell<Vec<TaskId>>,
+    reserved: Reserved,
     committer: Cell<Option<TaskId>>,
     /// The last transaction that somebody wants committed (`j_commit_request`).
     requested: Cell<u64>,
@@ -146,6 +152,7 @@ impl Journal {
             locked: Cell::new(false),
             switching: Cell::new(false),
             waiting: RefCell::default(),
+            reserved: Reserved::default(),
             committer: Cell::new(None),
             requested: Cell::new(0),
             syncers: RefCell::default(),
@@ -184,9 +191,14 @@ impl Journal {
     /// `start_this_handle`: joins the running transaction with so many credits. Waits while that is being locked for commit, until
     /// it is committed if it is full, and for room in the log.
     pub async fn start<M: Machine>(&self, m: &M, credits: u32) -> Handle {
+        self.start_reserving(m, credits, 0).await
+    }
+
+    /// The same, with so many credits for a handle that ends what this one begins.
+    pub async fn start_reserving<M: Machine>(&self, m: &M, credits: u32, reserve: u32) -> Handle {
         self.look(m).await;
         if self.on {
-            self.join(m, credits, false).await;
+            self.join(m, credits, reserve).await;
         }
         Handle { transaction: self.running.get(), credits, used: 0 }
     }
@@ -196,7 +208,7 @@ impl Journal {
     pub async fn start_reserved<M: Machine>(&self, m: &M, credits: u32) -> Handle {
         self.look(m).await;
         if self.on {
-            self.join(m, credits, true).await;
+            self.join_reserved(m, credits).await;
         }
         Handle { transaction: self.running.get(), credits, used: 0 }
     }
@@ -208,27 +220,58 @@ impl Journal {
         m.settle().await;
     }
 
-    async fn join<M: Machine>(&self, m: &M, credits: u32, reserved: bool) {
+    /// `add_transaction_credits`.
+    async fn join<M: Machine>(&self, m: &M, credits: u32, reserve: u32) {
+        let (total, most) = (credits + reserve, self.space.most);
         loop {
-            m.touch_beside(self.state_lock, Access::Read); // j_running_transaction: is there one?
-            m.settle().await;
-            m.lock(self.state_lock, Side::Read).await;
-            m.touch_beside(self.state_lock, Access::Read); // j_barrier_count, and which one it is
-            m.settle().await;
-            let full = self.credits.get() + credits > self.space.most && !reserved;
-            let closed = if reserved { self.switching.get() } else { self.locked.get() };
-            if closed || full {
+            self.look_at_running(m).await;
+            if self.locked.get() {
                 self.wait_transaction_locked(m).await;
-            } else if !reserved && !self.space.suffices() {
+            } else if self.credits.get() + total > most {
+                if self.reserved.credits() + total > most {
+                    m.unlock(self.state_lock, Side::Read).await;
+                    self.wait_reserved(m, total, most).await;
+                } else {
+                    self.wait_transaction_locked(m).await;
+                }
+            } else if !self.space.suffices() {
                 m.unlock(self.state_lock, Side::Read).await;
                 self.wait_for_space(m).await;
+            } else if reserve > 0 && !self.reserved.take(reserve, most / 2) {
+                self.give_back(m, 0).await; // what was added at first to see that it is too much
+                m.unlock(self.state_lock, Side::Read).await;
+                self.wait_reserved(m, reserve, most / 2).await;
             } else {
-                self.count(m, ADDED_AT_START).await;
-                self.credits.set(self.credits.get() + credits);
-                self.updates.set(self.updates.get() + 1);
-                return m.unlock(self.state_lock, Side::Read).await;
+                return self.joined(m, total).await;
             }
         }
+    }
+
+    async fn join_reserved<M: Machine>(&self, m: &M, credits: u32) {
+        loop {
+            self.look_at_running(m).await;
+            if !self.switching.get() {
+                self.give_back(m, credits).await; // they are among those of the transaction
+                return self.joined(m, 0).await;
+            }
+            self.wait_transaction_locked(m).await;
+        }
+    }
+
+    /// Which transaction runs, and takes `j_state_lock` shared.
+    async fn look_at_running<M: Machine>(&self, m: &M) {
+        m.touch_beside(self.state_lock, Access::Read); // j_running_transaction: is there one?
+        m.settle().await;
+        m.lock(self.state_lock, Side::Read).await;
+        m.touch_beside(self.state_lock, Access::Read); // j_barrier_count, and which one it is
+        m.settle().await;
+    }
+
+    async fn joined<M: Machine>(&self, m: &M, credits: u32) {
+        self.count(m, ADDED_AT_START).await;
+        self.credits.set(self.credits.get() + credits);
+        self.updates.set(self.updates.get() + 1);
+        m.unlock(self.state_lock, Side::Read).await
     }
 
     /// Changes so many counts of the running transaction, one after the other.

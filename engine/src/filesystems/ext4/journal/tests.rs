@@ -92,3 +92,31 @@ fn a_transaction_may_have_a_third_of_the_log_since_6_11() {
     assert_eq!(most(TransactionSize::Quarter), 8192 / 4);
     assert_eq!(most(TransactionSize::Third), 8192 / 3);
 }
+
+#[test]
+fn half_of_a_transaction_is_reserved_and_who_gives_credits_back_wakes_all_who_wait() {
+    let spec = spec(20 * MS);
+    let (mut native, journal) = journal(&spec);
+    let (room, begun) = (8192 / 3 / 2 / credits::CONVERSION, Rc::new(RefCell::new(0)));
+    for _ in 0..room + 4 {
+        let (writer, begun) = (journal.clone(), begun.clone());
+        native.spawn(Placement::Anywhere, SpawnKind::Foreground, move |m| async move {
+            let handle = writer.start_reserving(&m, credits::EXTENT, credits::CONVERSION).await;
+            *begun.borrow_mut() += 1;
+            writer.stop(&m, handle, &[]).await;
+        });
+    }
+    let (seen, counts) = (Rc::new(RefCell::new(Vec::new())), begun.clone());
+    let looks = seen.clone();
+    native.spawn(Placement::Anywhere, SpawnKind::Foreground, move |m| async move {
+        for _ in 0..2 {
+            m.sleep(5 * MS).await;
+            looks.borrow_mut().push(*counts.borrow());
+            let handle = journal.start_reserved(&m, credits::CONVERSION).await;
+            journal.stop(&m, handle, &[]).await;
+        }
+    });
+    let outcome = native.run(&spec);
+    assert!(outcome.stall.is_none() && outcome.broken.is_empty(), "{outcome:?}");
+    assert_eq!(*seen.borrow(), [room, room + 1]);
+}
