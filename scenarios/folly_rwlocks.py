@@ -26,7 +26,9 @@ class Shared(NamedTuple):
 
 def setup(machine: Machine) -> Shared:
     """Make one lock of each design."""
-    return Shared(machine.new_word(), machine.new_lock("futex"), [machine.new_word() for _ in range(machine.tasks)])
+    return Shared(
+        machine.new_word(), machine.new_lock("futex"), [machine.new_word() for _ in range(machine.tasks)]
+    )
 
 
 def rwspin(task: Task) -> Generator[Step, int, None]:
