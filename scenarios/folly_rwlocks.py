@@ -77,7 +77,7 @@ def mutex(task: Task) -> Generator[Step, int, None]:
 
 
 def rwlock(task: Task) -> Generator[Step, int, None]:
-    """Read under an rwlock of glibc before 2.25: its count of readers changes under a lock on a futex, at either end."""
+    """Read under an rwlock of glibc before 2.25: its count of readers is under a lock, at either end."""
     futex, loop = task.shared.futex, task.run(task.params["loop"])
     change = (task.lock(futex), task.unlock(futex))
     hold = task.steps(task.begin(), loop, *change, *change, task.end("hold"))
