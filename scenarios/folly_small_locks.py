@@ -24,22 +24,30 @@ class Group(NamedTuple):
 
 
 def setup(machine: Machine) -> Sequence[Group]:
-    """Make as many groups as there are CPUs for, at least one: with 32 threads or more to a lock, all share it."""
-    groups = max(1, machine.cpus // int(machine.params["sharers"]))
-    return [
+    """Make as many groups as there are CPUs for, at least one, and deal the threads to them.
+
+    Threads are dealt by chance. The scheduler starts each on the CPU that went idle last (`find_idlest_group_cpu`), so
+    which of them are neighbours says nothing of their locks.
+    """
+    count = max(1, machine.cpus // int(machine.params["sharers"]))
+    groups = [
         Group(
             machine.new_lock("futex"),
             machine.new_word(),
             [machine.new_word() for _ in range(NUMBERS)],
             machine.new_line(NUMBERS),
         )
-        for _ in range(groups)
+        for _ in range(count)
     ]
+    stream = machine.stream("deal")
+    dealt = sorted(range(machine.tasks), key=lambda _: stream.next_u64())
+    of_task = {task: groups[place % count] for place, task in enumerate(dealt)}
+    return [of_task[task] for task in range(machine.tasks)]
 
 
 def group_of(task: Task) -> Group:
-    """Threads are dealt to the groups in the order of their numbers."""
-    group: Group = task.shared[task.number % len(task.shared)]
+    """The group that this thread was dealt to."""
+    group: Group = task.shared[task.number]
     return group
 
 
