@@ -77,6 +77,12 @@ def line_hit(scenario: str, *settings: str) -> float:
     return float(spec["machine"]["costs"]["line_hit"])
 
 
+@pytest.mark.parametrize(("scenario", "has"), [("creat-unlink", False), ("lock-cycle", True)])
+def test_what_an_atomic_operation_takes_more_than_a_hit_is_in_steps(scenario: str, has: bool) -> None:  # noqa: FBT001
+    spec = to_run_spec(expand(load(scenario, ["machine=server-24"]))[0], 0)
+    assert ("line_atomic" in spec["machine"]["costs"]) == has
+
+
 def test_atomics_that_steps_have_are_not_paid_twice() -> None:
     assert line_hit("guest-operations") == 0
     assert line_hit("lock-cycle") == load_machine("guest-2cpu-emerald").costs.line_hit.plain

@@ -34,6 +34,16 @@ def test_a_poller_sees_a_store_two_ways_later(topology: Topology, poller: int, w
     assert line.access(topology, poller, 2_000_000, Access.READ) == 2 * way
 
 
+def test_an_atomic_access_costs_more_than_a_store_where_nothing_moves(topology: Topology) -> None:
+    """The core waits until it is done: 18 cycles on Westmere and Skylake."""
+    topology.atomic = 7_000
+    line = Line()
+    assert line.access(topology, 0, 0, Access.ATOMIC) == 7_000
+    assert line.access(topology, 0, 1_000_000, Access.ATOMIC) == 7_000
+    assert line.access(topology, 0, 2_000_000, Access.STORE) == HIT
+    assert line.access(topology, 1, 3_000_000, Access.ATOMIC) == NEAR
+
+
 def test_a_store_waits_for_the_farthest_copy(topology: Topology) -> None:
     line = Line()
     for cpu in (0, 1, 2):

@@ -137,7 +137,7 @@ def test_machine_spec_has_the_fields_of_the_seam(name: str) -> None:
         "watts_spin",
     }
     assert set(spec["costs"]) == {
-        *("line_hit", "line_smt", "line_llc", "line_socket", "line_remote", "line_overlap"),
+        *("line_hit", "line_atomic", "line_smt", "line_llc", "line_socket", "line_remote", "line_overlap"),
         *(
             "cpu_relax",
             "context_switch",

@@ -38,6 +38,8 @@ class LockCode:
     """From user space to the lock of a futex's hash bucket."""
     futex_return: Time
     """From a futex's system call back to user space."""
+    pthread: Time
+    """A call of `pthread_mutex_lock` or `pthread_mutex_unlock`, without its atomic operation and any waiting."""
 
     @classmethod
     def of(cls, spec: Mapping[str, Any]) -> LockCode:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import simpy
 
-from simfs.machine.caches.line import Access, Line
+from simfs.machine.caches.line import Access, Line, without_transfer
 from simfs.machine.chains import Reason
 from simfs.machine.clock import What
 from simfs.machine.cpus.cpu import Account, Cpu
@@ -193,7 +193,7 @@ class Task:
         if buffered:
             self.stores_until = max(self.stores_until, done)
             done = at + topology.hit
-        elif queues and done > at + topology.hit:
+        elif queues and done > at + without_transfer(topology, access):
             self.queued_until = done
         self.segment.debt = done - now
 

@@ -127,6 +127,7 @@ def _costs(seen: Mapping[str, Figure]) -> dict[str, Figure]:
     switch = seen["pipe"] - seen["pipe_alone"] - wakeup
     found |= {
         "line_hit": seen["atomic"],
+        "line_atomic": seen["atomic"],
         "cpu_relax": seen["pause"],
         "wakeup": wakeup.said(
             "wake_same_run less wake_nobody, yield (a switch and its call), half of syscall and clock (all in micro)"

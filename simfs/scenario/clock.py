@@ -15,6 +15,7 @@ _OF_CORES = (
     "resched_serve",
     "cpu_relax",
     "line_hit",
+    "line_atomic",
 )
 """Costs of what a core does by itself. Lines and memory come with the clock of the rest of the chip, which stays."""
 

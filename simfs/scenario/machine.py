@@ -20,6 +20,9 @@ class CostsUse(Section):
     """Costs of the hardware and of switching that replace a profile's; `docs/models.md` says what each is."""
 
     line_hit: Duration | None = Field(default=None, description="An access that needs no transfer.")
+    line_atomic: Duration | None = Field(
+        default=None, description="An atomic read-modify-write that needs no transfer."
+    )
     line_smt: Duration | None = Field(default=None, description="A line from the other thread of a core.")
     line_llc: Duration | None = Field(
         default=None, description="A line from under the same last-level cache."

@@ -67,7 +67,8 @@ class MachineCosts(Section):
     """What the hardware charges: line transfers by distance, switches, wake-ups and interrupts.
 
     `speed` multiplies the processor time of programs: 1.0 is the machine on which the steps were traced.
-    `wakeup_queued` is what of `wakeup` the waker of an idle CPU pays, all of it where that is not known; the idle CPU
+    `line_hit` is an access that needs no transfer, `line_atomic` an atomic read-modify-write that needs none, the same
+    where that is not known. `wakeup_queued` is what of `wakeup` the waker of an idle CPU pays, all of it where that is not known; the idle CPU
     does the rest. `resched_send`, `resched_deliver` and `resched_serve` are the same for the interrupt of a busy CPU
     that is wanted for a woken task; where the first two are not known, they are those of an idle CPU. `instruction` is
     what an instruction of lock code takes. `step_cv` is how much the time of the same kernel code varies, standard
@@ -76,6 +77,7 @@ class MachineCosts(Section):
     """
 
     line_hit: Time
+    line_atomic: Time | None = None
     line_smt: Time
     line_llc: Time
     line_socket: Time

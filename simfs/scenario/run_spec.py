@@ -79,8 +79,10 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
     scenario = point.scenario
     measure = scenario.measure
     machine = _at_its_clock(machine_spec(scenario.machine, scenario.tasks), scenario)
-    if _hits_are_steps(scenario):
-        machine["costs"]["line_hit"] = 0
+    if not isinstance(scenario.filesystem, NoFilesystem):
+        machine["costs"].pop("line_atomic", None)  # steps have what an atomic operation takes more than a hit
+        if "atomic" in load_machine(scenario.machine.profile).classes:
+            machine["costs"]["line_hit"] = 0  # and here all of it
     if machine["caches"] is not None:
         machine["caches"]["bodies"] = touched(scenario.filesystem.kind)
     warmup = AUTO_WARMUP * measure.duration if isinstance(measure.warmup, str) else measure.warmup
@@ -97,12 +99,6 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
         "workload": _workload_spec(scenario.workload, machine) | {"tasks": scenario.tasks},
         **_groups_spec(scenario, machine),
     }
-
-
-def _hits_are_steps(scenario: Scenario) -> bool:
-    """Whether the atomic operations of locks and counts are among the instructions of steps, and priced there."""
-    has_steps = not isinstance(scenario.filesystem, NoFilesystem)
-    return has_steps and "atomic" in load_machine(scenario.machine.profile).classes
 
 
 def machine_spec(use: MachineUse, tasks: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from simfs.scenario.touched import touched
 times = st.one_of(st.just(0.0), st.integers(1, 40).map(lambda n: n * 100.0), st.floats(0.5, 5e4))
 """Nanoseconds: nothing (ties), round numbers (ties again), anything."""
 
-LINES = ("line_hit", "line_smt", "line_llc", "line_socket", "line_remote")
+LINES = ("line_hit", "line_atomic", "line_smt", "line_llc", "line_socket", "line_remote")
 SWITCHES = ("context_switch", "wakeup", "ipi_send", "ipi_deliver")
 
 sizes = st.sampled_from([64.0, 2.0**16, 2.0**21, 2.0**25])

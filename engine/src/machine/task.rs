@@ -339,7 +339,7 @@ impl Task {
             return;
         }
         self.segment.debt = done - now;
-        if queues && done > at + topology.hit {
+        if queues && done > at + topology.without_transfer(access) {
             self.queued_until = done;
         }
     }

@@ -89,7 +89,7 @@ constants! {
     rwsem_reader_spin_per_reader, rwsem_reader_spin_cap, percpu_rwsem_grace_period, numa_spinlock_threshold,
     semaphore_count, cohort_handoffs, hqlock_fairness_threshold, hqlock_general_handoffs_turn_numa,
     code_spin, code_attempt, code_taken, code_ask, code_queue, code_take, code_wake, code_mark, code_mark_reader,
-    code_futex, code_futex_return, code_dequeue, code_seek_cpu, code_queue_new, code_look_cpu, code_take_task,
+    code_futex, code_futex_return, code_pthread, code_dequeue, code_seek_cpu, code_queue_new, code_look_cpu, code_take_task,
     code_tick_timers, code_rcu_core, code_rcu_tick, code_rcu_note, code_rcu_report,
     code_rcu_thread, code_free_task, code_free_cred, code_free_map, code_free_area, code_free_dentry, code_free_proc,
     code_free_stack, code_vfree, code_lru_add, code_lru_release, code_lru_activate, code_unmap_page, code_free_page, lru_batch,

@@ -36,6 +36,9 @@ pub struct MachineSpec {
 #[allow(missing_docs)] // each field is described in docs/models.md
 pub struct MachineCosts {
     pub line_hit: f64,
+    /// An atomic read-modify-write of a line that the CPU has to itself; `line_hit` when absent.
+    #[serde(default)]
+    pub line_atomic: Option<f64>,
     pub line_smt: f64,
     pub line_llc: f64,
     pub line_socket: f64,

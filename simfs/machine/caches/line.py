@@ -26,6 +26,11 @@ class Access(Enum):
     """An atomic read-modify-write: the CPU waits until the line is its own and all its earlier stores are done."""
 
 
+def without_transfer(topology: Topology, access: Access) -> Time:
+    """Time of an access that needs no transfer."""
+    return topology.atomic if access is Access.ATOMIC else topology.hit
+
+
 class Home(Enum):
     """The nearest that has memory which was not used for a while."""
 
@@ -64,10 +69,10 @@ class Line:
         until then the owner goes on with the line.
         """
         if self._hits(cpu, access) or (self.keeper == cpu and at < self.keeps_until):
-            return topology.hit
+            return without_transfer(topology, access)
         latency = self._latency(topology, cpu, at, access)
         if latency is None:
-            return topology.hit
+            return without_transfer(topology, access)
         self.home = Home.CORE
         self.transfers += self.span
         self.busy_until = max(at, self.busy_until) + topology.of_span(latency, self.span)

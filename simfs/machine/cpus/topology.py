@@ -33,6 +33,8 @@ class Topology:
         self._overlap: float = costs["line_overlap"]
         self.hit = from_ns(costs["line_hit"])
         """Time of an access that needs no transfer."""
+        self.atomic = from_ns(costs.get("line_atomic", costs["line_hit"]))
+        """The same of an atomic read-modify-write."""
         caches = machine.get("caches")
         self.memory = 0 if caches is None else from_ns(caches["memory_ns"])
         """Cost of a line that no cache has."""

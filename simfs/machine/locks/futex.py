@@ -38,6 +38,7 @@ class PthreadMutex(SleepingLock):
 
     def try_fast(self, task: Task, side: Side) -> bool:
         """`lll_trylock`: compares with 0 and puts 1 there."""
+        task.segment.debt += self.code.pthread
         task.atomic(self.line)
         return self._take_if_free(task, HELD)
 
@@ -52,6 +53,7 @@ class PthreadMutex(SleepingLock):
 
     def release(self, task: Task, side: Side) -> Steps:
         """`lll_unlock`, and `futex_wake` of one where somebody may wait."""
+        task.segment.debt += self.code.pthread
         task.atomic(self.line)
         self.end_hold()
         waited_for, self.word = self.word == WAITED_FOR, FREE

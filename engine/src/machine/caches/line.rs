@@ -63,7 +63,7 @@ impl Line {
     #[inline]
     pub fn access(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
         if self.hits(cpu, access) {
-            return topology.hit;
+            return topology.without_transfer(access);
         }
         self.fetch(topology, cpu, at, access)
     }
@@ -72,7 +72,7 @@ impl Line {
     /// until it reaches the owner, and waits meanwhile for transfers before it.
     fn fetch(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
         if self.keeper == cpu && at < self.keeps_until {
-            return topology.hit;
+            return topology.without_transfer(access);
         }
         let Some(owner) = self.owner else { return self.fetch_shared(topology, cpu, at, access) };
         let transfer = self.way(topology, owner, cpu, at); // the owner has a copy and would not fetch it
@@ -123,7 +123,7 @@ impl Line {
         }
         self.owner = Some(cpu);
         let latency = self.farthest(topology, cpu).map(|from| self.way(topology, from, cpu, at));
-        self.fetch_over(topology, cpu, at, latency)
+        self.fetch_over(topology, cpu, at, access, latency)
     }
 
     /// The same for a load.
@@ -135,18 +135,18 @@ impl Line {
             true => topology.transfer(from, cpu),
             false => self.way(topology, from, cpu, at),
         });
-        self.fetch_over(topology, cpu, at, latency)
+        self.fetch_over(topology, cpu, at, Access::Read, latency)
     }
 
     /// The same from another core, for so long; without one from where else it is.
     #[inline(always)]
-    fn fetch_over(&mut self, topology: &Topology, cpu: CpuId, at: Time, latency: Option<Time>) -> Time {
+    fn fetch_over(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access, latency: Option<Time>) -> Time {
         let latency = match latency {
             Some(latency) => latency,
             None => match self.keeper {
                 IN_MEMORY => topology.memory,
                 IN_LLC => topology.from_llc,
-                _ => return topology.hit,
+                _ => return topology.without_transfer(access),
             },
         };
         if self.keeper >= IN_LLC {

@@ -2,7 +2,7 @@
 
 use crate::spec::MachineSpec;
 use crate::waist::time::{from_ns, Time};
-use crate::waist::CpuId;
+use crate::waist::{Access, CpuId};
 use std::ops::Range;
 
 /// The most CPUs a machine may have.
@@ -27,6 +27,8 @@ pub struct Topology {
     per_socket: u32,
     /// Cost of an access that needs no transfer.
     pub hit: Time,
+    /// The same of an atomic read-modify-write.
+    pub atomic: Time,
     /// Cost of a line that no cache has.
     pub memory: Time,
     /// Cost of one that only the last-level cache has.
@@ -61,6 +63,7 @@ impl Topology {
             per_llc: spec.cpus_per_llc.max(1),
             per_socket: spec.cpus_per_socket.max(1),
             hit: from_ns(costs.line_hit),
+            atomic: from_ns(costs.line_atomic.unwrap_or(costs.line_hit)),
             memory: spec.caches.as_ref().map_or(0, |caches| from_ns(caches.memory_ns)),
             from_llc: spec.caches.as_ref().map_or(0, |caches| from_ns(caches.llc_ns)),
             smt_speed: costs.smt_speed,
@@ -69,6 +72,12 @@ impl Topology {
             domains,
             overlap: costs.line_overlap,
         }
+    }
+
+    /// Cost of an access that needs no transfer.
+    #[inline]
+    pub fn without_transfer(&self, access: Access) -> Time {
+        if access == Access::Atomic { self.atomic } else { self.hit }
     }
 
     /// Time to move a line that `from` has modified to `to`.

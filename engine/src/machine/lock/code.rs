@@ -32,6 +32,8 @@ pub struct LockCode {
     pub futex: Time,
     /// From a futex's system call back to user space.
     pub futex_return: Time,
+    /// A call of `pthread_mutex_lock` or `pthread_mutex_unlock`, without its atomic operation and any waiting.
+    pub pthread: Time,
 }
 
 impl LockCode {
@@ -51,6 +53,7 @@ impl LockCode {
             mark_reader: takes(constants.code_mark_reader),
             futex: takes(constants.code_futex),
             futex_return: takes(constants.code_futex_return),
+            pthread: takes(constants.code_pthread),
         }
     }
 }

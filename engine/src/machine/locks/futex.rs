@@ -49,6 +49,7 @@ impl Family for PthreadMutex {
     /// `lll_trylock`: compares with 0 and puts 1 there.
     fn try_fast(cx: &Context, lock: LockId, _side: Side) -> bool {
         let mut s = cx.state();
+        s.runs(cx.id, |code| code.pthread);
         s.touch_lock(cx.id, lock, Access::Atomic);
         take_if_free(&mut s, cx.id, lock, Word::Held)
     }
@@ -134,6 +135,7 @@ fn fetch_neighbours(s: &mut State, me: TaskId, lock: LockId) {
 
 /// `lll_unlock`. Returns whether somebody may wait: one is woken then.
 fn unlock(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    s.runs(me, |code| code.pthread);
     s.touch_lock(me, lock, Access::Atomic);
     s.end_hold(lock);
     std::mem::take(&mut body(s, lock).word) == Word::HeldAndWaitedFor
