@@ -255,7 +255,8 @@ def _distances(predicted: Sequence[Comparison]) -> Iterable[str]:
         if errors:
             unit = "points" if points else "%"
             middle, worst = median(errors), max(errors)
-            yield f"predicted {metric}, {len(errors)} rows: median error {middle:.1f} {unit}, worst {worst:.1f}"
+            rows = counted(len(errors), "row")
+            yield f"predicted {metric}, {rows}: median error {middle:.1f} {unit}, worst {worst:.1f}"
 
 
 def error(c: Comparison) -> str:
