@@ -169,3 +169,12 @@ def test_a_letter_of_runs_in_which_nothing_ended_is_not_fit_to_be_quoted() -> No
 def test_a_letter_needs_two_simulations() -> None:
     asked = RUNNER.invoke(app, ["compare", "seed-xfs-compile-2024", "lock-cycle", "--format", "letter"])
     assert (asked.exit_code, asked.stdout) == (2, "")
+
+
+def test_a_letter_compares_no_operations_of_two_kinds() -> None:
+    sides = [
+        open_side(name, ["sweep={}", *BRIEF, "workload.tasks=1"])
+        for name in ("lock-cycle:mutex", "lockref:open")
+    ]
+    with pytest.raises(ValueError, match="cannot be compared"):
+        to_letter(sides[0], sides[1], [])

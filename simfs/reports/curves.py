@@ -29,7 +29,7 @@ from simfs.results.scaling import base_tasks, ideal_per_s, per_task
 MOST_SHOWN = 12
 """Points in the figure of the warm-up."""
 
-SIDE_BY_SIDE = "measured side by side: with as many tasks"
+SIDE_BY_SIDE = "side by side: measured at the same number of tasks"
 
 STATES = {
     "user": ("user", "#0072B2", ""),

@@ -42,9 +42,12 @@ def to_letter(a: Side, b: Side, command: Sequence[str]) -> str:
     """Return the block: answer, table, bottlenecks, what was simulated, how sure it is, how to have it again.
 
     `command` is the command line that asks for it. Raises ValueError where a side is measured, or the sides have no
-    point in common.
+    point in common or do different operations.
     """
     rows = [_row(p, q, a, b) for p, q in common_points(a, b)]
+    done = [side.result.operation for side in (a, b) if side.result]
+    if len(set(done)) > 1:
+        raise ValueError(f"{a.label}, {b.label}: {plural(done[0])} and {plural(done[1])} cannot be compared")
     wrong = [finding.sentence for side in (a, b) for finding in _shown(side).findings]
     parts = [
         [f"Not fit to be quoted: {sentence}" for sentence in wrong[:SHOWN]],
