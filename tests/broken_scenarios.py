@@ -119,6 +119,8 @@ CASES = [
     Case("{profile: server-24, cpus: 4}", "", "4:", "expected a mapping (key: value), got nothing"),
     Case("{profile: server-24, cpus: 4}", "./no/such.yaml", "4:10", "unknown machine"),
     Case("machine:", "machin:", "4:1", "did you mean 'machine'?"),
+    Case("kernel: linux-6.11", "kernel: 6.11", "5:9", "named with its prefix, for example linux-6.12"),
+    Case("kernel: linux-6.11", "kernel: v6.11", "5:9", "did you mean 'linux-6.11'?"),
     Case("kernel: linux-6.11", "kernel: linux-6.11x", "5:9", "did you mean 'linux-6.11'?"),
     Case("kernel: linux-6.11", "kernel: {profile: linux-6.11, tick: 0 ms}", "5:37", "at least 1000"),
     Case(

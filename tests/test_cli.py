@@ -174,6 +174,15 @@ def test_what_is_mistyped_is_told_with_the_nearest_valid_word(options: list[str]
     assert f"did you mean '{near}'?" in answer.stderr.replace("\n", " ")
 
 
+def test_a_file_that_is_missing_is_told_with_the_one_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("simfs: 1\n")
+    answer = RUNNER.invoke(app, ["run", "mine.yml"])
+    assert (answer.exit_code, answer.stderr) == (2, "mine.yml: no such file (did you mean 'mine.yaml'?)\n")
+
+
 def test_messages_print_what_is_written_and_no_pictures(tmp_path: Path) -> None:
     path = tmp_path / "words.yaml"
     path.write_text("root:x:0 [bold]")

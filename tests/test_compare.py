@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 from simfs.cli import app
 from simfs.experiments.compare import Comparison, compare_sides, open_side, welch
 from simfs.reports.compare import to_text
+from simfs.reports.letter import WIDTH, to_letter
 from simfs.results.statistics import interval, stddev
+from simfs.results.store import engine_version
 
 RUNNER = CliRunner()
 SHORT = ["workload.tasks=16", "measure.duration=20 ms", "measure.warmup=2 ms", "measure.replications=4"]
@@ -118,3 +120,61 @@ def test_bad_input_is_two_and_no_traceback(a: str, b: str, says: str) -> None:
 def test_the_example_of_the_help_runs() -> None:
     words = RUNNER.invoke(app, ["compare", "--help"]).stdout.split("Example: simfs ")[1].split()
     assert RUNNER.invoke(app, words).exit_code == 0
+
+
+LETTER = ["compare", "lock-cycle:semaphore", "lock-cycle:mutex", "--format", "letter", "--quick"]
+
+
+def letter(*settings: str, a: str = "lock-cycle:semaphore", b: str = "lock-cycle:mutex") -> str:
+    return to_letter(open_side(a, settings), open_side(b, settings), LETTER[:3])
+
+
+BRIEF = ("measure.duration=10 ms", "measure.warmup=2 ms", "measure.replications=3")
+
+
+def test_a_letter_says_first_where_the_change_helps_and_fits_a_mail() -> None:
+    text = letter(*BRIEF, "sweep={workload.tasks: [1, 16, 24]}")
+    lines = text.splitlines()
+    assert lines[0].startswith("Predicted by simulation, not measured: b is faster at tasks 16, 24")
+    assert "equal within 2 % at tasks 1" in " ".join(lines[:3])
+    assert max(map(len, lines)) <= WIDTH
+    assert not [line for line in lines if line.startswith(("#", "---", "diff "))]  # git would cut it there
+
+
+def test_a_letter_names_what_differs_what_tasks_wait_for_and_how_to_have_it_again() -> None:
+    text = " ".join(letter(*BRIEF, "workload.tasks=24", "sweep={}").split())
+    for said in (
+        "a: lock-cycle:semaphore",
+        "With 24 tasks on 24 CPUs: a: ",
+        "tasks wait for",
+        "b differs: workload.lock is mutex (a: semaphore)",
+        "machine: 24-CPU server",
+        "Nothing was fitted here.",
+        f"{engine_version()}; to repeat: simfs compare lock-cycle:semaphore lock-cycle:mutex",
+    ):
+        assert said in text
+
+
+def test_a_letter_says_so_where_the_change_has_no_effect() -> None:
+    said = letter(*BRIEF, "workload.tasks=4", "sweep={}", b="lock-cycle:semaphore")
+    assert "a and b do exactly the same" in " ".join(said.split())
+
+
+def test_a_letter_of_runs_in_which_nothing_ended_is_not_fit_to_be_quoted() -> None:
+    said = letter("measure.duration=1 us", "measure.warmup=1 us", "workload.tasks=4", "sweep={}")
+    assert said.startswith("Not fit to be quoted: ")
+    assert "faster" not in said
+
+
+def test_a_letter_needs_two_simulations() -> None:
+    asked = RUNNER.invoke(app, ["compare", "seed-xfs-compile-2024", "lock-cycle", "--format", "letter"])
+    assert (asked.exit_code, asked.stdout) == (2, "")
+
+
+def test_a_letter_compares_no_operations_of_two_kinds() -> None:
+    sides = [
+        open_side(name, ["sweep={}", *BRIEF, "workload.tasks=1"])
+        for name in ("lock-cycle:mutex", "lockref:open")
+    ]
+    with pytest.raises(ValueError, match="cannot be compared"):
+        to_letter(sides[0], sides[1], [])

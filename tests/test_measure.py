@@ -270,7 +270,7 @@ def test_the_kernel_and_the_filesystem_of_a_folder(tmp_path: Path) -> None:
     ("options", "says"),
     [
         (["--out", "machine.txt"], "must end in .yaml"),
-        (["--out", "no/such/machine.yaml"], "is in none"),
+        (["--out", "no/such/machine.yaml"], "there is no folder no/such"),
         (["--filesystem", "xfs"], "go together"),
         (["--at", "."], "go together"),
         (["--filesystem", "zfs", "--at", "."], "simfs has xfs"),

@@ -20,7 +20,7 @@ from simfs.results.manifest import manifest, sha256
 from simfs.results.model import ScenarioResult
 from simfs.results.run import Runs
 from simfs.results.run_result import RunResult
-from simfs.results.scaling import ideal_per_s
+from simfs.results.scaling import Ideal
 from simfs.results.tables import tables
 
 
@@ -149,11 +149,11 @@ def test_the_linear_line_follows_the_fastest_task_and_ends_with_the_cpus() -> No
     result = scenario()
     point = result.points[0]
     best = max(p.throughput.mean / min(p.tasks, 24) for p in result.of(point.variant))
-    assert ideal_per_s(result, point, 8) == pytest.approx(8 * best)
-    assert ideal_per_s(result, point, 48) == pytest.approx(24 * best)
-    assert all(p.throughput.mean <= (ideal_per_s(result, p) or 0) * 1.0001 for p in result.points)
+    assert Ideal(result).per_s(point, 8) == pytest.approx(8 * best)
+    assert Ideal(result).per_s(point, 48) == pytest.approx(24 * best)
+    assert all(p.throughput.mean <= (Ideal(result).per_s(p) or 0) * 1.0001 for p in result.points)
     one = result.model_copy(update={"points": tuple(p for p in result.points if p.tasks == 24)})
-    assert ideal_per_s(one, one.points[0]) is None
+    assert Ideal(one).per_s(one.points[0]) is None
 
 
 def test_an_ideal_is_not_taken_from_another_variant_which_may_do_something_else() -> None:
@@ -162,8 +162,8 @@ def test_an_ideal_is_not_taken_from_another_variant_which_may_do_something_else(
     other = next(p for p in result.points if p.variant != point.variant)
     fast = other.throughput.model_copy(update={"mean": 1e9})
     faster = [p.model_copy(update={"throughput": fast}) if p is other else p for p in result.points]
-    assert ideal_per_s(result.model_copy(update={"points": tuple(faster)}), point) == ideal_per_s(
-        result, point
+    assert Ideal(result.model_copy(update={"points": tuple(faster)})).per_s(point) == (
+        Ideal(result).per_s(point)
     )
 
 
@@ -173,7 +173,7 @@ def test_an_ideal_is_not_taken_from_another_setting() -> None:
         for n, kind in ((1, "easy"), (2, "hard"))
     )
     result = scenario().model_copy(update={"points": (easy, hard)})
-    assert ideal_per_s(result, hard) == pytest.approx(hard.throughput.mean)
+    assert Ideal(result).per_s(hard) == pytest.approx(hard.throughput.mean)
 
 
 # --- running

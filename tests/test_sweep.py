@@ -65,6 +65,22 @@ def test_bad_input_is_two_and_names_the_option(options: list[str], says: str, tm
     assert answer.exit_code == 2, answer.stderr
     assert says in answer.stderr
     assert "Traceback" not in answer.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("workload.taks\n4\n", "column workload.taks: unknown key 'taks' (did you mean 'tasks'?)"),
+        ("workload.tasks\n4\nmany\n", "column workload.tasks: should be a valid integer, got many"),
+    ],
+)
+def test_a_list_that_is_refused_is_named_with_its_column(table: str, says: str, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text(table)
+    answer = sweep(*SMALL, "--out", tmp_path / "out", "--list", rows)
+    assert answer.exit_code == 2
+    assert answer.stderr == f"--list {rows}: {says}\n"
 
 
 @pytest.mark.slow

@@ -187,7 +187,7 @@ def test_one_json_document_and_files(tmp_path: Path) -> None:
             "there are tas, ticket, mcs",
         ),
         (["lock-cycle", "--variant", "mutex", "--remove"], "say which lock"),
-        (["lock-cycle", "--variant", "mutex", "--agcount", "4"], "has no allocation groups"),
+        (["lock-cycle", "--variant", "mutex", "--agcount", "4"], "only xfs has allocation groups"),
         (["no-such-scenario"], "no scenario of this name"),
     ],
     ids=str,

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simfs.commands.common import Quick, Seed, Settings, Threads, loaded, overrides, progress
+from simfs.commands.common import Quick, Seed, Settings, Threads, emit, loaded, overrides, progress
 from simfs.commands.errors import plain_errors, refusals_of_runs, refused
-from simfs.commands.experiment import Output, TextOrJson, print_json
+from simfs.commands.experiment import print_json
 from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
+    from simfs.experiments.compare import Side
     from simfs.experiments.compare_real import RealComparison
     from simfs.experiments.sensitivity import Screened
     from simfs.interchange.reading import Reading
+
+
+class Format(StrEnum):
+    """How a comparison is printed."""
+
+    TEXT = "text"
+    LETTER = "letter"
+    JSON = "json"
+
 
 SIDE = (
     "A folder of `simfs run --out`, a data set, or a scenario to run; `:VARIANT` names one of its variants."
@@ -38,6 +50,10 @@ Operations = Annotated[
 Seconds = Annotated[
     float | None, typer.Option(min=1e-6, help="Seconds of the real run; compares waits per second.")
 ]
+Output = Annotated[
+    Format,
+    typer.Option("--format", help="Format of the output; 'letter' is a block of 72 columns to quote."),
+]
 Why = Annotated[
     bool,
     typer.Option("--why", help="Vary the sourced numbers, and say on which one the difference depends most."),
@@ -48,7 +64,7 @@ def compare(
     a: Left,
     b: Right,
     settings: Settings = None,
-    output: Output = TextOrJson.TEXT,
+    output: Output = Format.TEXT,
     seed: Seed = None,
     threads: Threads = None,
     quick: Quick = False,
@@ -65,6 +81,8 @@ def compare(
         given = overrides(settings, seed)
         options: dict[str, Any] = {"quick": quick, "threads": threads}
         reading = _reading(a)
+        if reading is not None and output is Format.LETTER:
+            raise refused(f"{a}: --format letter is for two simulations, not for the output of a real tool")
         if reading is not None:
             code = _real(a, reading, b, given, options, output, operations, seconds, why=why)
         else:
@@ -74,19 +92,28 @@ def compare(
     raise typer.Exit(code)
 
 
-def _answers(a: str, b: str, given: list[str], options: dict[str, Any], output: TextOrJson) -> int:
+def _answers(a: str, b: str, given: list[str], options: dict[str, Any], output: Format) -> int:
     with progress() as report, refusals_of_runs():
         from simfs.experiments.compare import compare_sides, open_side
 
         sides = [open_side(x, given, progress=report, **options) for x in (a, b)]
         comparison = compare_sides(*sides)
-    if output is TextOrJson.JSON:
+        letter = _letter(*sides) if output is Format.LETTER else ""
+    if letter:
+        emit(letter)
+    elif output is Format.JSON:
         print_json(comparison)
     else:
         from simfs.reports.compare import to_text
 
         typer.echo(to_text(comparison), nl=False)
     return max(side.result.exit_code if side.result else 0 for side in sides)
+
+
+def _letter(a: Side, b: Side) -> str:
+    from simfs.reports.letter import to_letter
+
+    return to_letter(a, b, sys.argv[1:])
 
 
 def _reading(a: str) -> Reading | None:
@@ -107,7 +134,7 @@ def _real(
     b: str,
     given: list[str],
     options: dict[str, Any],
-    output: TextOrJson,
+    output: Format,
     operations: int | None,
     seconds: float | None,
     *,
@@ -126,7 +153,7 @@ def _real(
         )
         if why:
             comparison = _explained(comparison, b, given, options["threads"], report)
-    if output is TextOrJson.JSON:
+    if output is Format.JSON:
         print_json(comparison)
     else:
         from simfs.reports.compare_real import to_text

@@ -84,5 +84,7 @@ def _refuse_file(out: Path | None) -> None:
         return
     if out.suffix not in (".yaml", ".yml"):
         raise refused(f"--out {out}: must end in .yaml")
-    if out.is_dir() or not out.resolve().parent.is_dir():
-        raise refused(f"--out {out}: is a folder, or is in none")
+    if out.is_dir():
+        raise refused(f"--out {out}: is a folder")
+    if not out.resolve().parent.is_dir():
+        raise refused(f"--out {out}: there is no folder {out.parent}")

@@ -99,7 +99,7 @@ def new(
             with path.open("x", encoding="utf-8") as out:
                 out.write(_HEAD.format(name=name[:80] or "scenario", title=title) + own + _TAIL)
         except FileExistsError:
-            raise refused(f"{path} is there already") from None
+            raise refused(f"{path}: is there already") from None
         except OSError as error:
             raise unwritable(path, error) from None
         notes().print(f"written to {path}; `simfs run {path} --quick` runs it")

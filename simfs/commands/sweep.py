@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from simfs.experiments.sweep import Goal, Plan
     from simfs.experiments.sweep_design import Row
     from simfs.results.model import ScenarioResult
-    from simfs.results.store import Store
     from simfs.scenario import Scenario
 
 Out = Annotated[
@@ -112,20 +111,21 @@ def sweep(
 ) -> None:
     """Run a scenario at many points. Each run is kept and never done again."""
     with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
-        from simfs.experiments.sweep import Plan, open_folder
+        from simfs.experiments.sweep import Plan
 
         given = overrides(settings, seed)
         asked = loaded(scenario, given)
         rows = _rows(asked, vary or [], design, points, listed)
         goal: Goal | None = refine.value if refine else None
         pair = tuple(between.split(",")) if between else ()
-        plan = Plan(asked, rows, goal, pair, quick=quick, given=tuple(sorted(keys_of(given))))
+        option = f"--list {listed}: column" if listed else "--vary"
+        by_hand = tuple(sorted(keys_of(given)))
+        plan = Plan(asked, rows, goal, pair, quick=quick, given=by_hand, option=option)
         part = _part(shard)
-        plan.refinement()
+        plan.refinement(part)
         plan.points()
-        store = open_folder(out, plan)
         _warn(plan)
-        _run(plan, out, store, executor, threads, part, Shown(output, wide))
+        _run(plan, out, executor, threads, part, Shown(output, wide))
 
 
 def merge(
@@ -162,16 +162,16 @@ def _warn(plan: Plan) -> None:
 def _run(
     plan: Plan,
     out: Path,
-    store: Store,
     where: str,
     threads: int | None,
     part: tuple[int, int],
     shown: Shown,
 ) -> None:
     from simfs.experiments.executors import executor as opened
-    from simfs.experiments.sweep import run
+    from simfs.experiments.sweep import open_folder, run
 
     with opened(where, threads) as there, progress() as report:
+        store = open_folder(out, plan)  # a folder is begun only where runs can be done
         asked, result = run(
             plan, engine=store.remembering(there.engine), threads=there.slots, progress=report, shard=part
         )

@@ -218,7 +218,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
             raise ValueError(
                 f"{folder}: is no directory of results but a scenario; `{run}` makes a page of it"
             )
-        raise ValueError(f"{folder}: there is no such directory{_near(folder)}")
+        what = "is a file, no directory of results" if folder.exists() else "there is no such directory"
+        raise ValueError(f"{folder}: {what}{_near(folder)}")
     if not (folder / MANIFEST).is_file():
         raise ValueError(f"{folder}: is no directory of results: it has no {MANIFEST}{_near(folder)}")
     try:

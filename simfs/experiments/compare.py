@@ -21,7 +21,8 @@ from simfs.results.model import MeasuredRow, PointResult, ScenarioResult, Value
 from simfs.results.run import Progress
 from simfs.results.run_result import Strict
 from simfs.results.statistics import LEVEL, Estimate, paired_difference, stddev, student_t
-from simfs.scenario import expand, load, paths, placed_rows
+from simfs.scenario import Scenario, expand, load, paths, placed_rows
+from simfs.scenario.problems import ScenarioError
 from simfs.scenario.schema import MeasuredUse
 from simfs.scenario.settings import keys_of
 from simfs.scenario.suggest import choices
@@ -72,6 +73,9 @@ class Side:
     seed: int | None = None
     level: float = LEVEL
     variant: str | None = None
+    asked: Scenario | None = None
+    made_by: tuple[str, ...] = ()
+    """The command that wrote the folder, if it is one."""
 
     @property
     def points(self) -> list[PointResult]:
@@ -110,12 +114,34 @@ def open_side(
         points = [point for point in expand(asked) if variant in (None, point.variant)]
         result = run_points(asked, points, tuple(asked.sweep), threads=threads, progress=progress)
         result = result.with_fits(fits)
-        side = Side(argument, result, (), asked.measure.seed, asked.measure.confidence, variant)
+        side = Side(argument, result, (), asked.measure.seed, asked.measure.confidence, variant, asked)
     if side.result is not None and variant is not None:
         _refuse_unknown(name, variant, side.result.variants)
     if not side.points and not side.rows:
         raise ValueError(f"{argument}: there is nothing to compare")
     return side
+
+
+def common_points(a: Side, b: Side) -> list[tuple[PointResult, PointResult]]:
+    """The points that both simulated sides have. Raises ValueError where a side is measured, or there are none."""
+    for side in (a, b):
+        if side.result is None:
+            raise ValueError(f"{side.label}: is a data set; here both sides have to be simulated")
+    if not (found := _common(a, b)):
+        raise ValueError(f"{a.label}, {b.label}: they have no point in common")
+    return found
+
+
+def difference_of_rates(p: PointResult, q: PointResult, a: Side, b: Side) -> Estimate:
+    """The interval of what `q` does more a second than `p`; paired where the runs have the same random numbers."""
+    if are_paired(p, q, a, b):
+        return paired_difference(q.replication_throughputs, p.replication_throughputs, a.level)
+    return welch(p.throughput, q.throughput, a.level, b.level)
+
+
+def are_paired(p: PointResult, q: PointResult, a: Side, b: Side) -> bool:
+    """Whether the replications of both points have the same random numbers."""
+    return a.seed == b.seed and len(p.replication_throughputs) == len(q.replication_throughputs) > 1
 
 
 def compare_sides(a: Side, b: Side) -> Comparison:
@@ -135,12 +161,12 @@ def _of_folder(folder: Path, label: str, variant: str | None) -> Side:
     try:
         result = ScenarioResult.model_validate_json((folder / "result.json").read_text("utf-8"))
         about = json.loads((folder / "manifest.json").read_text("utf-8"))
-        measure = about["scenario"]["resolved"].get("measure", {})
-        shown = str(measure.get("confidence", "95 %")).removesuffix("%")
-        return Side(label, result, (), int(about["seeds"]["seed"]), float(shown) / 100, variant)
+        asked, command = Scenario.model_validate(about["scenario"]["resolved"]), tuple(about["command"])
+        seed = int(about["seeds"]["seed"])
+        return Side(label, result, (), seed, asked.measure.confidence, variant, asked, command)
     except OSError as error:
         raise ValueError(f"{folder}: is no result of `simfs run --out`: {error.strerror}") from None
-    except (ValidationError, KeyError, TypeError, AttributeError, ValueError):
+    except (ValidationError, ScenarioError, KeyError, TypeError, AttributeError, ValueError):
         raise ValueError(f"{folder}: result.json or manifest.json is not what this simfs writes") from None
 
 
@@ -160,7 +186,7 @@ def _common(a: Side, b: Side) -> list[tuple[PointResult, PointResult]]:
 
 
 def _pair(p: PointResult, q: PointResult, a: Side, b: Side) -> Pair:
-    paired = a.seed == b.seed and len(p.replication_throughputs) == len(q.replication_throughputs) > 1
+    paired = are_paired(p, q, a, b)
     mine, other = _quantities(p, a), _quantities(q, b)
     lines = []
     for metric, x in mine.items():
@@ -168,11 +194,7 @@ def _pair(p: PointResult, q: PointResult, a: Side, b: Side) -> Pair:
         if x is None or y is None or x.mean == y.mean == 0:
             continue
         rate = metric.endswith("_per_s")
-        difference = (
-            paired_difference(q.replication_throughputs, p.replication_throughputs, a.level)
-            if rate and paired
-            else welch(x, y, a.level, b.level)
-        )
+        difference = difference_of_rates(p, q, a, b) if rate else welch(x, y, a.level, b.level)
         lines.append(_line(metric, x, y, difference, (a.level, b.level), paired=rate and paired))
     return Pair(a=p.variant, b=q.variant, values=dict(p.values), lines=tuple(lines))
 

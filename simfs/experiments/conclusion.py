@@ -47,7 +47,7 @@ def conclusion(result: ScenarioResult, points: Sequence[Point] = ()) -> str:
 
     `points` are those that were run: they tell by how many settings variants differ.
     """
-    settings = {point.variant: dict(_leaves(point.scenario.model_dump(mode="json"))) for point in points}
+    settings = {point.variant: dict(leaves(point.scenario.model_dump(mode="json"))) for point in points}
     if is_tournament(result):  # its table is the answer
         return ""
     stalled = {finding.point for finding in result.findings if finding.kind == "stall"}
@@ -68,10 +68,11 @@ def conclusion(result: ScenarioResult, points: Sequence[Point] = ()) -> str:
     return ". ".join(lines) + ("." if lines else "")
 
 
-def _leaves(data: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
+def leaves(data: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
+    """The values of nested mappings by dotted key, as they are written."""
     for key, value in data.items():
         if isinstance(value, dict):
-            yield from _leaves(value, f"{at}{key}.")
+            yield from leaves(value, f"{at}{key}.")
         else:
             yield f"{at}{key}", repr(value)
 
@@ -95,7 +96,7 @@ def _of_group(sides: Sequence[Side]) -> tuple[float, str] | None:
     """The loss of the worst in per cent, and what to say."""
     best = max(sides, key=lambda side: side.point.throughput.mean)
     if len(sides) == 1:
-        return (0.0, f"{best.name}: {why}") if (why := _why(best.point)) else None
+        return (0.0, f"{best.name}: {why}") if (why := longest_wait(best.point)) else None
     losses = {side.name: loss for side in sides if side is not best and (loss := _loss(side, best))}
     certain = [side for side in sides if (loss := losses.get(side.name)) and (loss.low or 0) > 0]
     at = f"at {best.point.tasks} tasks"
@@ -105,7 +106,7 @@ def _of_group(sides: Sequence[Side]) -> tuple[float, str] | None:
     loss = losses[worst.name]
     said = f"{worst.name} loses {loss.mean:.0f} % (± {loss.half_width:.1f}) against {best.name} {at}"
     said += f" and idles {worst.point.shares.idle.mean:.0f} %" if worst.point.shares.idle.mean >= 1 else ""
-    parts = [said, _why(worst.point), _what_helps(worst, best, sides, losses)]
+    parts = [said, longest_wait(worst.point), _what_helps(worst, best, sides, losses)]
     if larger := [side for side in sides if side.name in losses and losses[side.name].mean > loss.mean]:
         parts.append(_perhaps(larger, losses))
     return loss.mean, "; ".join(part for part in parts if part)
@@ -121,7 +122,7 @@ def _no_difference(sides: Sequence[Side], best: Side, losses: Mapping[str, Estim
     else:
         most = max(loss.high or 0 for loss in losses.values())
         said = f"there is no difference that the runs can tell: no variant loses more than {most:.1f} %"
-    why = _why(best.point)
+    why = longest_wait(best.point)
     return f"{said}; with {best.name}, {why}" if why else said
 
 
@@ -143,8 +144,8 @@ def _loss(side: Side, best: Side) -> Estimate | None:
     return paired_difference([scale * x for x in theirs[:n]], [scale * x for x in mine[:n]])
 
 
-def _why(point: PointResult) -> str:
-    """The lock with the longest wait, and what its holders do meanwhile."""
+def longest_wait(point: PointResult) -> str:
+    """The lock with the longest wait, and what its holders do meanwhile; empty where nobody waits long."""
     locks = [lock for lock in point.locks if lock.contended and not INSIDE.search(lock.name)]
     if not locks:
         return ""

@@ -231,9 +231,14 @@ def _narrowing(
 
 
 def _near(x: Estimate) -> str:
-    return (
-        f"{x.mean:.4g}" if x.low is None or x.high is None else f"{x.mean:.4g} ({x.low:.4g} to {x.high:.4g})"
-    )
+    if x.low is None or x.high is None:
+        return _digits(x.mean)
+    return f"{_digits(x.mean)} ({_digits(x.low)} to {_digits(x.high)})"
+
+
+def _digits(value: float) -> str:
+    """Four of them, and all that stand before the point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _locks(result: PointResult) -> str:

@@ -50,6 +50,8 @@ class Plan:
     quick: bool = False
     version: str = ""
     given: tuple[str, ...] = ()
+    option: str = "--vary"
+    """The option that the rows came from, for messages."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -69,12 +71,20 @@ class Plan:
 
     def points(self) -> tuple[Point, ...]:
         """All points, without those that refinement adds; raise ScenarioError for a row that is refused."""
-        return points_at(self.scenario, self.rows, told=lambda key: f"--vary {key}", check=check_point)
+        return points_at(self.scenario, self.rows, told=self.told, check=check_point)
 
-    def refinement(self) -> Refinement | None:
-        """What to refine; raise DesignError where that cannot be."""
+    def told(self, key: str) -> str:
+        """A varied key, as messages name it."""
+        return f"{self.option} {key}"
+
+    def refinement(self, shard: tuple[int, int] = (1, 1)) -> Refinement | None:
+        """What to refine in shard i of n; raise DesignError where that cannot be."""
         if self.goal is None:
             return None
+        if shard[1] > 1:
+            raise DesignError(
+                "--refine: looks at all points; run the shards without it, merge, then refine the merged"
+            )
         return refinement(self.goal, self.rows, self.variants, self.between, self.rounds)
 
     def settings(self) -> dict[str, Any]:
@@ -169,14 +179,10 @@ def run(
     Raises ValueError and ImportError as `answer`, and DesignError for a refinement of less than everything.
     """
     options: dict[str, Any] = {"engine": engine, "threads": threads, "progress": progress}
-    refine = plan.refinement()
-    if refine and shard[1] > 1:
-        raise DesignError(
-            "--refine: looks at all points; run the shards without it, merge, then refine the merged"
-        )
+    refine = plan.refinement(shard)
     given = {*plan.keys, *plan.given}
     asked, fits = fit(plan.scenario, given=given, quick=plan.quick, **options)
-    points = points_at(asked, plan.rows, told=lambda key: f"--vary {key}")[shard[0] - 1 :: shard[1]]
+    points = points_at(asked, plan.rows, told=plan.told)[shard[0] - 1 :: shard[1]]
     result = run_points(asked, points, plan.keys, **options)
     if refine:
         result = _refined(refine, asked, plan, result, options)

@@ -264,7 +264,9 @@ def _patch(lock: str, change: Change) -> Patch:
 def _with_agcount(point: Point, agcount: int) -> Point:
     scenario = point.scenario
     if scenario.filesystem.kind != "xfs":
-        raise ValueError(f"--agcount: {scenario.filesystem.kind} has no allocation groups")
+        raise ValueError(
+            f"--agcount: only xfs has allocation groups; filesystem.kind is {scenario.filesystem.kind} here"
+        )
     try:
         changed = with_values(scenario, {"filesystem.agcount": agcount})
     except ValidationError as error:

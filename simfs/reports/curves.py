@@ -24,12 +24,12 @@ from simfs.reports.lines import line_name, lines_over_tasks, rates_while_running
 from simfs.reports.numbers import folded, plural
 from simfs.results.focus import focus
 from simfs.results.model import PointResult, ScenarioResult
-from simfs.results.scaling import base_tasks, ideal_per_s, per_task
+from simfs.results.scaling import Ideal, base_tasks, per_task
 
 MOST_SHOWN = 12
 """Points in the figure of the warm-up."""
 
-SIDE_BY_SIDE = "measured side by side: with as many tasks"
+SIDE_BY_SIDE = "side by side: measured at the same number of tasks"
 
 STATES = {
     "user": ("user", "#0072B2", ""),
@@ -222,7 +222,8 @@ def _linear(axes: Axes, result: ScenarioResult) -> None:
         return
     fastest = max(result.points, key=per_task)
     tasks = sorted({base, *(p.tasks for p in result.points), fastest.cpus})
-    ideal = [ideal_per_s(result, fastest, n) or 0.0 for n in tasks]
+    line = Ideal(result)
+    ideal = [line.per_s(fastest, n) or 0.0 for n in tasks]
     axes.plot(tasks, ideal, color="#777777", linestyle="-", linewidth=0.9, label="linear scaling", zorder=1)
 
 

@@ -19,6 +19,7 @@ from simfs.results.model import quantity
 from simfs.scenario import Point, Scenario, to_run_spec
 from simfs.scenario.models import load_device, load_machine
 from simfs.scenario.points import group_loads
+from simfs.scenario.units import format_size
 from simfs.scenario.workload import Workload
 
 
@@ -64,7 +65,8 @@ def _settings(name: str, settings: dict[str, Any]) -> str:
     if kind == "none":
         return ""
     plain = {key: value for key, value in settings.items() if isinstance(value, int | str | float)}
-    rest = [
+    size = [f"size {format_size(settings['size_bytes'])}"] if settings.get("size_bytes") else []
+    rest = size + [
         f"{key} {value}" for key, value in plain.items() if key not in ("kind", "size_bytes") and value != ""
     ]
     return f"{kind} ({', '.join(rest)})" if rest else kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simfs.experiments.observe import Observation, Order
+from simfs.reports.numbers import plain
 
 
 def to_text(found: Observation) -> str:
@@ -13,7 +14,7 @@ def to_text(found: Observation) -> str:
 
 
 def _lines(found: Observation) -> Iterator[str]:
-    yield f"{found.scenario}, {found.point}: {found.metric} {found.predicted.mean:.4g} predicted"
+    yield f"{found.scenario}, {found.point}: {found.metric} {plain(found.predicted.mean)} predicted"
     yield ""
     yield "Does it hold? Run on the real machine (perf and bpftrace as root):"
     for number, order in enumerate(found.tests, start=1):

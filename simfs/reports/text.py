@@ -16,7 +16,7 @@ from simfs.reports.tournament import tournament
 from simfs.reports.variants import side_by_side
 from simfs.results.focus import focus
 from simfs.results.model import Case, Comparison, PointResult, ScenarioResult, once_a_point, short
-from simfs.results.scaling import ideal_per_s
+from simfs.results.scaling import Ideal
 from simfs.results.statistics_scaling import scalings
 from simfs.results.tournament import is_tournament
 
@@ -255,7 +255,8 @@ def _distances(predicted: Sequence[Comparison]) -> Iterable[str]:
         if errors:
             unit = "points" if points else "%"
             middle, worst = median(errors), max(errors)
-            yield f"predicted {metric}, {len(errors)} rows: median error {middle:.1f} {unit}, worst {worst:.1f}"
+            rows = counted(len(errors), "row")
+            yield f"predicted {metric}, {rows}: median error {middle:.1f} {unit}, worst {worst:.1f}"
 
 
 def error(c: Comparison) -> str:
@@ -285,12 +286,13 @@ def _curve(result: ScenarioResult, points: Sequence[PointResult], title: str, *,
 
 def _cells(result: ScenarioResult) -> dict[str, Cell]:
     """Columns of the curve by name; those that would be empty all the way down are left out."""
+    ideal = Ideal(result)
     cells: dict[str, Cell] = {
         "tasks": lambda p: str(p.tasks),
         f"{plural(result.operation)}/s": lambda p: plain(p.throughput.mean),
         "±": lambda p: plus_minus(p.throughput).removeprefix("± "),
         "mark": lambda p: ", ".join(p.marks),
-        "ideal": lambda p: plain(ideal_per_s(result, p)),
+        "ideal": lambda p: plain(ideal.per_s(p)),
         "MB/s": lambda p: plain(p.bytes_per_s.mean / 1e6 if p.bytes_per_s else None),
         "idle %": lambda p: percent(p.shares.idle.mean),
         "user %": lambda p: percent(p.shares.user.mean),

@@ -5,17 +5,26 @@ from __future__ import annotations
 from simfs.results.model import PointResult, ScenarioResult
 
 
-def ideal_per_s(result: ScenarioResult, like: PointResult, tasks: int | None = None) -> float | None:
-    """Operations per second if `tasks` tasks (default: those of `like`) all ran as fast as the fastest of its curve.
+class Ideal:
+    """The line of each curve: operations per second if all tasks ran as fast as the fastest of the curve.
 
     The line ends where the CPUs do. Other variants may do other operations and lend no line. The fastest is not that of
-    a single task alone: its few operations count coarsely, and a curve above its ideal helps nobody. None where there
-    is nothing to scale from.
+    a single task alone: its few operations count coarsely, and a curve above its ideal helps nobody.
     """
-    if base_tasks(result) is None:
-        return None
-    fastest = max(per_task(p) for p in result.of(like.variant) if p.setting == like.setting)
-    return min(like.tasks if tasks is None else tasks, like.cpus) * fastest
+
+    def __init__(self, result: ScenarioResult) -> None:
+        """Look at every point once: a sweep has thousands."""
+        self._fastest: dict[tuple[str, str], float] = {}
+        if base_tasks(result) is None:  # there is nothing to scale from
+            return
+        for point in result.points:
+            curve = point.variant, point.setting
+            self._fastest[curve] = max(per_task(point), self._fastest.get(curve, 0.0))
+
+    def per_s(self, like: PointResult, tasks: int | None = None) -> float | None:
+        """Of `tasks` tasks (default: those of `like`) on the curve of `like`; None where there is no line."""
+        fastest = self._fastest.get((like.variant, like.setting))
+        return None if fastest is None else min(like.tasks if tasks is None else tasks, like.cpus) * fastest
 
 
 def per_task(point: PointResult) -> float:

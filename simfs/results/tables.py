@@ -12,7 +12,7 @@ from simfs.results.chains import CHAIN_COLUMNS, chain_row
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.quantities import in_units
 from simfs.results.run_result import Latency, LockCounts, LockKind, LockStats
-from simfs.results.scaling import ideal_per_s
+from simfs.results.scaling import Ideal
 from simfs.results.statistics import Estimate
 from simfs.results.statistics_scaling import scalings
 from simfs.results.summaries import CURVE, CpuShares
@@ -55,12 +55,13 @@ def unit(column: str) -> str:
 
 
 def _points(result: ScenarioResult) -> Iterable[Row]:
+    ideal, asked = Ideal(result), _asked(result)
     twins = {(s.variant, s.setting): s.twin for s in scalings(result)}
     for p in result.points:
         row = _key(p, result) | {"cpus": p.cpus, "origin": p.origin, "replications": p.replications}
         row |= {"window_ns": p.window_ns, "operations": p.operations, "events": p.events}
         row |= {"throughput_per_s": p.throughput.mean, "ci_low_per_s": p.throughput.low}
-        row |= {"ci_high_per_s": p.throughput.high, "ideal_per_s": ideal_per_s(result, p)}
+        row |= {"ci_high_per_s": p.throughput.high, "ideal_per_s": ideal.per_s(p)}
         twin = twins.get((p.variant, p.setting))
         row |= {"twin_per_s": twin and twin.per_s(p.tasks), "bound_per_s": twin and twin.bound_per_s(p.tasks)}
         for state in CpuShares.model_fields:
@@ -71,7 +72,7 @@ def _points(result: ScenarioResult) -> Iterable[Row]:
         row |= _interval("joules_per_operation", p.joules_per_operation)
         row |= _interval("fairness", p.fairness)
         row |= _interval("max_min", p.max_min)
-        for name in _asked(result):
+        for name in asked:
             row |= _interval(name, p.metrics.get(name))
         yield row | {"transient_batches": p.transient_batches, "settled_per_s": p.settled_per_s}
 

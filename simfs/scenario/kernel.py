@@ -49,6 +49,13 @@ CountOrDuration = Annotated[
 ]
 
 
+def _named(value: object) -> object:
+    """Refuse a version written as a number: 6.10 would be 6.1."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise refusal("a release is named with its prefix, for example linux-6.12")
+    return value
+
+
 class KernelUse(Section):
     """A kernel and what differs from it here. Its name alone will do."""
 
@@ -58,7 +65,7 @@ class KernelUse(Section):
         "delay_dequeue": "kernel.rules: {sched.delay_dequeue: true or false}",
     }
 
-    profile: Text = Field(
+    profile: Annotated[Text, BeforeValidator(_named)] = Field(
         description="A release, for example linux-5.11, a profile in models/kernels, or path of a file like one."
     )
     tick: TurnTime | None = Field(default=None, description="Length of a scheduler tick.")

@@ -129,10 +129,19 @@ def _find(name: str) -> Path:
             "this file is no scenario: the name of one ends in .yaml (or give its path, ./ before the name)"
         )
         raise ScenarioError([Problem(shorten(name), what)])
-    near = nearest(Path(name).stem, known)
+    near = nearest(Path(name).stem, known) or _beside(Path(name))
     listed = "" if near else f"; `simfs list` names all {len(known)}"
     what = f"there is no scenario of this name{listed}" if paths.is_name(name) else "no such file"
     raise ScenarioError([Problem(shorten(name) or "''", what, near)])
+
+
+def _beside(path: Path) -> str | None:
+    """The file in the same folder whose name is most like that of a missing one."""
+    try:
+        files = {each.name: str(each) for each in path.parent.glob("*.y*ml")}
+    except OSError:
+        return None
+    return files.get(nearest(path.name, files) or "")
 
 
 def _check_version(document: Document) -> None:

@@ -6,6 +6,7 @@ docs/models.md tells where the numbers come from. Loading raises `ValueError` fo
 for a file with something wrong in it.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -441,7 +442,7 @@ def _load(
 
 def _unknown(what: Kind, name: str) -> ValueError:
     known = available(what)
-    version = _version_in(name) if what == "kernels" else ()
+    version = _version_like(name) if what == "kernels" else ()
     near = linux(load_timeline().nearest(version)) if version else nearest(name, known)
     listed = f"{known[0]} to {known[-1]}" if what == "kernels" else ", ".join(known)
     hint = f"did you mean '{near}'?" if near else f"there are {listed}"
@@ -455,6 +456,12 @@ def _version_in(name: str) -> tuple[int, ...]:
         return parse_version(name.removeprefix("linux-")) if name.startswith("linux-") else ()
     except ValueError:
         return ()
+
+
+def _version_like(name: str) -> tuple[int, ...]:
+    """The version that somebody meant who wrote `6.12`, `v6.12` or `linux 6.12-rc3`."""
+    found = re.search(r"\d+(\.\d+)+", name)
+    return _version_in(f"linux-{found[0]}") if found else ()
 
 
 def _footprints(prefixes: tuple[str, ...]) -> dict[str, Quantity]:

@@ -37,4 +37,4 @@ def problem_at(document: Document, location: Path_, message: str, suggestion: st
 
 def _is_option_of(where: str, key: str) -> bool:
     """Whether a place is an option that has the key in it already."""
-    return where == f"--vary {key}" or where.startswith(f"--set {key}=")
+    return where.startswith("--") and (where.endswith(f" {key}") or where.startswith(f"--set {key}="))

@@ -17,7 +17,7 @@ from simfs.reports.numbers import plural
 from simfs.reports.sweep import axis_of, levels, varied
 from simfs.results.focus import focus
 from simfs.results.model import MeasuredRow, PointResult, ScenarioResult, short
-from simfs.results.scaling import ideal_per_s
+from simfs.results.scaling import Ideal
 from simfs.results.statistics import Estimate, paired_difference
 from simfs.results.summaries import CURVE
 
@@ -116,7 +116,8 @@ def _line(
     numbers = {"rate": _columns([ends(point.throughput) for point in points]), "loss": _columns(losses)}
     for state in STATES:
         numbers[state] = _columns([ends(getattr(point.shares, state)) for point in points])
-    ideal = [ideal_per_s(result, point) for point in points] if short(key) == "tasks" else []
+    line = Ideal(result)
+    ideal = [line.per_s(point) for point in points] if short(key) == "tasks" else []
     return {
         "name": name,
         "x": [place[str(point.values.get(key))] for point in points],

@@ -60,7 +60,7 @@ def waiters(locks: list[LockSummary], point: PointResult) -> Sheet:
         times = (lock.wait_mean_ns, lock.wait_p99_ns, max(lock.wait_max_ns, lock.still_waiting_max_ns))
         sheet.add_row(
             lock.name, lock.type, f"{waiting:.2f}", duration(lock.wait_total_ns), f"{lock.contended:,}",
-            percent(100 * lock.contended / lock.acquired), *map(duration, times),
+            percent(min(100.0, 100 * lock.contended / lock.acquired)), *map(duration, times),
             f"{lock.resolved_spinning:,}", f"{lock.slept:,}",
         )  # fmt: skip
     return sheet
