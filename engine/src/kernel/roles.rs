@@ -35,7 +35,7 @@ pub const ROLES: [(&str, &str); 57] = [
     ("xfs.cil_lock", "lists and counters of the CIL"),
     ("ext4.group_spin", "a block group"),
     ("ext4.s_md_lock", "the list of freed extents; the goal of large files before 6.17"),
-    ("ext4.next_generation", "the generation of the next new inode, before 4.16"),
+    ("ext4.next_generation", "the generation of the next new inode, before 4.15"),
     ("ext4.orphan", "the list of orphans"),
     (
         "ext4.buffer",

@@ -65,7 +65,7 @@ impl PerCpuCounter {
 
 /// Their locks and lines.
 pub(super) struct SbInfo {
-    /// `s_next_gen_lock` and the number beside it (until 4.15).
+    /// `s_next_gen_lock` and the number beside it (until 4.14).
     next_generation: Option<LockId>,
     /// Who lost an inode to another looks for the next one under the group's lock.
     pub(super) locked_search: bool,
