@@ -203,6 +203,8 @@ rules! {
     "xfs.translates_owner" => translates_owner: bool = true;
     /// Inodes are made with room for attributes, as a security module labels them (`xfs_create_need_xattr`).
     "xfs.attribute_forks" => attribute_forks: bool = true;
+    /// It is built with `CONFIG_XFS_DEBUG`.
+    "xfs.debug" => xfs_debug: bool = false;
     /// The buffers of a group are in a hash table that grows (`pag_buf_hash`), not in a tree.
     "xfs.buffer_hash" => buffer_hash: bool = true;
     /// Who frees unlinked inodes (`xfs_inodegc`).

@@ -14,7 +14,7 @@ use super::operations::inodegc::{InodeGc, Limits, WorkQueue};
 use super::operations::preallocate::Preallocate;
 use super::operations::release::Release;
 use super::operations::walk::Walk;
-use super::operations::OperationCosts;
+use super::operations::{Debug, OperationCosts};
 use super::structures::directory::data::DIR_BLOCK;
 use super::structures::geometry::{Geometry, FINOBT_ROOT, INOBT_ROOT, INODES_PER_CHUNK};
 use super::structures::layout::{self, Layout, ROOT};
@@ -140,6 +140,7 @@ impl XfsDirectory {
 pub struct Xfs {
     pub(super) layout: RefCell<Layout>,
     pub(super) costs: OperationCosts,
+    pub(super) debug: Debug,
     pub(super) inactive: Inactive,
     pub(super) walk: Walk,
     pub(super) sb: SuperBlock,
@@ -214,6 +215,7 @@ impl Xfs {
         let fs = Self {
             layout: RefCell::new(layout),
             costs: OperationCosts::new(costs)?,
+            debug: Debug::new(costs)?,
             inactive: Inactive::new(costs)?,
             walk: Walk::new(costs)?,
             log: Log::new(m, (area, iclogs), sb.line, device.clone(), costs)?,

@@ -1,6 +1,7 @@
 //! Times of the operations, each by the steps of the traced calls that it is the sum of.
 
 use super::super::structures::directory::DirForm;
+use super::super::structures::touch::{Scanned, Touches};
 use crate::cost_table;
 use crate::waist::Time;
 
@@ -46,6 +47,11 @@ cost_table!(pub(super) BlockCosts {
     add: ["dir_block.add"],
     remove: ["dir_block.remove"],
     commit: ["dir_block.commit"],
+});
+
+cost_table!(pub(super) ScanCosts {
+    name: ["dir_scan.name"],
+    run: ["dir_scan.run"],
 });
 
 cost_table!(pub(super) SpaceCosts {
@@ -110,6 +116,8 @@ pub(in crate::filesystems::xfs) struct OperationCosts {
     pub(super) short: ShortCosts,
     /// Besides what a directory in its inode takes, where its names are in one block.
     pub(super) block: BlockCosts,
+    /// For each name and free run of a block that is gone through for its largest runs.
+    pub(super) scan: ScanCosts,
     pub(super) space: SpaceCosts,
     pub(super) write: WriteCosts,
     pub(super) unlink: UnlinkCosts,
@@ -123,6 +131,7 @@ impl OperationCosts {
             name: NameCosts::new(costs)?,
             short: ShortCosts::new(costs)?,
             block: BlockCosts::new(costs)?,
+            scan: ScanCosts::new(costs)?,
             space: SpaceCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
@@ -163,6 +172,12 @@ impl OperationCosts {
             DirForm::Block | DirForm::Leaf => self.block.look,
             DirForm::Node => self.create.lookup_node,
         }
+    }
+
+    /// Going through blocks of names for their largest free runs (`xfs_dir2_data_freescan`): no counted or traced step has it.
+    pub(super) fn scan_time(&self, touches: &Touches) -> Time {
+        let Scanned { names, runs } = touches.scanned();
+        Time::from(names) * self.scan.name + Time::from(runs) * self.scan.run
     }
 
     /// Adding a name to a directory, by its form.

@@ -211,7 +211,8 @@ impl Xfs {
             self.read_next(m, inode).await;
             lock_all(m, &inodes).await;
         }
-        m.run(Account::System, c.ifree + if freed.chunk_freed { c.chunk } else { 0 }).await;
+        let checks = self.check_free(freed.agno);
+        m.run(Account::System, c.ifree + checks + if freed.chunk_freed { c.chunk } else { 0 }).await;
         if self.unlinked == UnlinkedList::InMemory {
             lock_all(m, &inodes).await;
         }

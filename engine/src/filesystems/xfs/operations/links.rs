@@ -5,6 +5,7 @@ use super::super::log::buffer::unlock_all;
 use super::super::log::grant::{TR_LINK, TR_REMOVE};
 use super::super::log::Logged;
 use super::super::mount::{Xfs, XfsDirectory};
+use super::super::structures::directory::checked::Act;
 use super::super::structures::groups::NoSpace;
 use super::super::structures::touch::Touches;
 use super::transactions::Renamed;
@@ -43,6 +44,8 @@ impl Xfs {
             buffers: self.directory_blocks(m, &[added.touches]),
             time: scan
                 + self.costs.add_name_time(added.after)
+                + self.costs.scan_time(&added.touches)
+                + self.check_names(d, name, Act::Add)
                 + self.costs.commit_names_time(added.after)
                 + if grows { space.allocate + space.new_dir_block } else { 0 },
             grows,

@@ -5,6 +5,7 @@
 mod attributes;
 mod buffers;
 mod costs;
+mod debug;
 mod file;
 pub mod file_io;
 pub mod fsync;
@@ -19,3 +20,4 @@ mod transactions;
 pub mod walk;
 
 pub(super) use costs::OperationCosts;
+pub(super) use debug::Debug;

@@ -22,7 +22,7 @@ impl Xfs {
             m.lock(d.ilock, Side::Read).await;
             m.lock(buffer, Side::Write).await;
             m.unlock(d.ilock, Side::Read).await;
-            m.run(Account::System, each * Time::from(here)).await;
+            m.run(Account::System, each * Time::from(here) + self.check_listed(&d, block)).await;
             m.unlock(buffer, Side::Write).await;
         }
         if blocks.is_empty() {

@@ -10,6 +10,7 @@ use super::super::log::buffer::{lock_all, unlock_all, Buffer};
 use super::super::log::grant::{Ticket, TR_CREATE, TR_MKDIR, TR_REMOVE, TR_RENAME};
 use super::super::log::Logged;
 use super::super::mount::{AllocationGroup, Xfs, XfsDirectory};
+use super::super::structures::directory::checked::Act;
 use super::super::structures::directory::DirForm;
 use super::super::structures::groups::NoSpace;
 use super::super::structures::layout::Unlinking;
@@ -55,6 +56,7 @@ impl Xfs {
         let collides = touches.has(BlockKind::DirData);
         let look = self.costs.look_up_name_time(form);
         let time = c.lookup_end + scan + look + if collides { c.lookup_data } else { 0 };
+        let time = time + self.check_names(d, name, Act::LookUp);
         m.run(Account::System, time).await;
         m.unlock(d.ilock, Side::Read).await;
     }
@@ -103,6 +105,7 @@ impl Xfs {
         search: (Time, Time),
         (miss, recycle): (Time, Time),
     ) -> (u32, Time) {
+        let search = (search.0 + self.check_allocation(number.agno), search.1);
         let (slot, recycled) = self.inodes.iget(m, self.inode_parts(m, number, classes), number, search).await;
         self.sb.calls.files.whole_inode(m, slot);
         self.sync.made(m, slot);
@@ -154,7 +157,8 @@ impl Xfs {
         let buffers = self.directory_blocks(m, &[touch.touches]);
         lock_all(m, &buffers).await;
         self.get_buffers(m, &touch.touches).await;
-        work += self.costs.add_name_time(form);
+        work +=
+            self.costs.add_name_time(form) + self.costs.scan_time(&touch.touches) + self.check_names(d, name, Act::Add);
         let allocates = new_chunk || new_blocks > 0;
         if allocates {
             work += self.costs.space.agf;
@@ -238,11 +242,14 @@ impl Xfs {
         d: &XfsDirectory,
         name: &[u8],
     ) -> (DirForm, Blocks, bool) {
-        let scan = self.passed_by(d, name) * self.costs.short.remove;
+        let scan = self.passed_by(d, name) * self.costs.short.remove
+            + self.check_names(d, name, Act::Remove)
+            + self.check_remove();
         let removed = self.layout.borrow_mut().remove_name(d.id, name).map(|(_, touch)| touch);
         let (form, frees_blocks) =
             removed.map_or((DirForm::Short, false), |touch| (touch.before, touch.freed_blocks > 0));
         let touches = removed.map_or_else(Touches::default, |touch| touch.touches);
+        let scan = scan + self.costs.scan_time(&touches);
         let buffers = self.directory_blocks(m, &[touches]);
         lock_all(m, &buffers).await;
         self.get_buffers(m, &touches).await;
@@ -357,7 +364,9 @@ impl Xfs {
         ino: u64,
     ) -> Result<Renamed, NoSpace> {
         let scans = self.passed_by(new, names.to) * self.costs.short.add
-            + self.passed_by(old, names.from) * self.costs.short.remove;
+            + self.passed_by(old, names.from) * self.costs.short.remove
+            + self.check_names(old, names.from, Act::Remove)
+            + self.check_rename();
         let mut layout = self.layout.borrow_mut();
         let added = layout.add_name(new.id, names.to, ino)?;
         let removed = layout.remove_name(old.id, names.from).map(|(_, touch)| touch);
@@ -365,6 +374,8 @@ impl Xfs {
         let touches = [added.touches, removed.map_or_else(Touches::default, |touch| touch.touches)];
         let same = old.id == new.id;
         drop(layout);
+        let scans = scans + self.check_names(new, names.to, Act::Add);
+        let scans = scans + touches.iter().map(|touches| self.costs.scan_time(touches)).sum::<Time>();
         let buffers = self.directory_blocks(m, &touches);
         let grows = added.new_blocks > 0;
         let space = &self.costs.space;

@@ -104,6 +104,11 @@ impl AllocGroup {
         [&self.inobt, &self.finobt].map(|tree| [tree.levels(), tree.len(), tree.blocks()])
     }
 
+    /// Records of the inobt and the finobt, where they are in one block: `xfs_check_agi_freecount` goes through no others.
+    pub fn checked_records(&self) -> [Option<u32>; 2] {
+        self.inode_tree_shapes().map(|[levels, records, _]| (levels == 1).then_some(records as u32))
+    }
+
     /// Fewest and most records in a leaf of the inobt.
     pub fn inobt_leaf_fill(&self) -> (usize, usize) {
         let fill = self.inobt.fill(0);

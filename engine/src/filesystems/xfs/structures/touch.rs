@@ -77,6 +77,17 @@ pub struct Touches {
     /// Blocks of a directory that are new, and how many there are.
     new: [u64; NEW],
     news: u8,
+    /// What tables of free runs were made anew from.
+    scanned: Scanned,
+}
+
+/// Names and free runs of a block of a directory that are gone through for its largest runs (`xfs_dir2_data_freescan`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scanned {
+    /// Names.
+    pub names: u16,
+    /// Free runs.
+    pub runs: u16,
 }
 
 /// Bytes that a transaction logs at least of a buffer (`XFS_BLF_CHUNK`).
@@ -110,6 +121,17 @@ impl Touches {
         self.add(kind, fsblock);
         let at = self.iter().position(|touched| touched == (kind, fsblock));
         at.into_iter().for_each(|at| self.logged[at] |= chunks);
+    }
+
+    /// A block of a directory was gone through.
+    pub fn scan(&mut self, Scanned { names, runs }: Scanned) {
+        self.scanned.names += names;
+        self.scanned.runs += runs;
+    }
+
+    /// What of directories' blocks was gone through.
+    pub fn scanned(&self) -> Scanned {
+        self.scanned
     }
 
     /// A directory has a new block.

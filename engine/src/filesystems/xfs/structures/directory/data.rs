@@ -1,6 +1,6 @@
 //! A directory data block (`xfs_dir2_data.c`), byte for byte: entries, unused space and the three largest free runs.
 
-use crate::filesystems::xfs::structures::touch::{chunks, Chunks};
+use crate::filesystems::xfs::structures::touch::{chunks, Chunks, Scanned};
 
 /// Bytes in a directory block.
 pub const DIR_BLOCK: usize = 4096;
@@ -37,14 +37,17 @@ pub struct DataBlock {
     best: [FreeRun; 3],
     /// Where entries must end: the block's end, or the hash index of a block-form directory.
     end: usize,
+    scanned: Scanned,
 }
 
 impl DataBlock {
     /// An empty block whose entries end at `end`.
     pub fn new(fsblock: u64, end: usize) -> Self {
-        let mut block = Self { fsblock, bytes: Box::new([0; DIR_BLOCK]), best: Default::default(), end };
+        let bytes = Box::new([0; DIR_BLOCK]);
+        let mut block = Self { fsblock, bytes, best: Default::default(), end, scanned: Scanned::default() };
         block.write_free(DATA_HEADER, end - DATA_HEADER);
         block.scan_free();
+        block.scanned = Scanned::default();
         block
     }
 
@@ -149,6 +152,11 @@ impl DataBlock {
                 self.scan_free();
             }
         }
+    }
+
+    /// What the table of the largest runs was made anew from since it was last asked.
+    pub fn take_scanned(&mut self) -> Scanned {
+        std::mem::take(&mut self.scanned)
     }
 
     /// Checks tags, lengths and the table of the largest runs.
@@ -294,9 +302,13 @@ impl DataBlock {
             match self.free_at(at) {
                 Some(run) => {
                     self.add_best(run);
+                    self.scanned.runs += 1;
                     at = run.end();
                 }
-                None => at += entry_size(self.entry(at).0.len()),
+                None => {
+                    self.scanned.names += 1;
+                    at += entry_size(self.entry(at).0.len());
+                }
             }
         }
     }

@@ -125,6 +125,7 @@ impl Directory {
         change.touches.log(BlockKind::DirLeaf, *fsblock, leaf_chunks(at..at + 1));
         let block = self.storage.block(db);
         let removed = block.remove(offset);
+        change.touches.scan(block.take_scanned());
         change.touches.log(BlockKind::DirData, block.fsblock, removed);
         bests[db] = block.longest();
         if block.is_empty() {
@@ -238,6 +239,7 @@ pub(super) fn block_add(
     }
     let (BlockSpace::Free(offset) | BlockSpace::Compact(offset)) = need;
     let added = block.add(offset, name, ino);
+    touches.scan(block.take_scanned());
     let stale = index.stale() > 0;
     let moved = index.insert(at, HashEntry::new(hash, 0, offset));
     let entries = block_chunks(index, if stale { moved } else { 0..at + 1 });

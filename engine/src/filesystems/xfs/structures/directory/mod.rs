@@ -1,6 +1,7 @@
 //! A directory (`xfs_dir2*.c`): shortform in the inode, then one block, then blocks with one hash index block
 //! ("leaf"), then blocks with a hash tree and a free space index ("node"); and back when it empties.
 
+pub mod checked;
 pub mod data;
 mod forms;
 mod free;
@@ -303,7 +304,9 @@ impl Directory {
             Body::Block(index) => {
                 change.touches.add(BlockKind::DirBlock, self.storage.fsblock(0));
                 let (at, offset, ino) = find_in(index, &self.storage, name, hash)?;
-                let removed = self.storage.block(0).remove(offset.1);
+                let block = self.storage.block(0);
+                let removed = block.remove(offset.1);
+                change.touches.scan(block.take_scanned());
                 index.kill(at);
                 let logged = removed | block_chunks(index, at..at + 1);
                 change.touches.log(BlockKind::DirBlock, self.storage.fsblock(0), logged);

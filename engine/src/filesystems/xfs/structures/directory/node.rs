@@ -84,7 +84,7 @@ impl Path {
 pub(super) struct Found {
     pub(super) ino: u64,
     path: Path,
-    place: (usize, usize),
+    pub(super) place: (usize, usize),
 }
 
 /// Hash tree and free index.
@@ -183,6 +183,7 @@ impl NodeIndex {
         let block = storage.block(db);
         let before = block.longest();
         let removed = block.remove(offset);
+        change.touches.scan(block.take_scanned());
         change.touches.log(BlockKind::DirData, block.fsblock, removed);
         let (longest, empty) = (block.longest(), block.is_empty());
         if longest > before {

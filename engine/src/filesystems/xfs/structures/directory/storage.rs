@@ -53,6 +53,7 @@ impl Storage {
         let block = self.block(db);
         let offset = block.best()[0].offset.into();
         let chunks = block.add(offset, name, ino);
+        touches.scan(block.take_scanned());
         touches.log(BlockKind::DirData, block.fsblock, chunks);
         offset
     }
