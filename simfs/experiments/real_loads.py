@@ -40,7 +40,7 @@ def real_load(point: Point, at: str) -> str:
         case Compile():
             return _compile(tasks, where)
         case _:
-            raise ValueError(f"no program does for real what {_named(load)} does; give a command with --load")
+            raise ValueError(f"--load: no program does for real what {_named(load)} does; give its command")
 
 
 def readable(load: str) -> bool:
