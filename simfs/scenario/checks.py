@@ -331,9 +331,7 @@ def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
         yield Problem(at, f"only btrfs gives each write a new place, so a file on {kind} has all its blocks")
     if job.unwritten and kind != "ext4" and (kind, job.direct) != ("btrfs", False):
         at = document.place_of(("workload", "unwritten")).value
-        yield Problem(
-            at, "unwritten is for writes on ext4, and for those through the page cache on btrfs"
-        )
+        yield Problem(at, "unwritten is for writes on ext4, and for those through the page cache on btrfs")
 
 
 def _device_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
