@@ -143,6 +143,49 @@ def test_a_hyper_thread_that_asks_after_the_line_has_come_waits_for_the_next_tim
     assert line.access(threads, 3, 1_000_000 + NEAR, Access.ATOMIC) == 2 * NEAR
 
 
+@pytest.fixture
+def migrating() -> Topology:
+    """The two sockets on which a load takes what another CPU of its socket has modified."""
+    costs = {**FREE, "line_hit": 2, "line_smt": 8, "line_llc": 50, "line_socket": 50, "line_remote": 120}
+    costs["line_migrates"] = 1
+    return Topology({"cpus": 4, "cpus_per_core": 1, "cpus_per_llc": 2, "cpus_per_socket": 2, "costs": costs})
+
+
+def test_a_load_takes_a_modified_line(migrating: Topology) -> None:
+    """As tools/cache-lines/loads.c measures it on Emerald Rapids.
+
+    The exchange behind the load takes as long as on a line of one's own. Who had modified the line fetches it again.
+    Then nobody has modified it, and both keep copies.
+    """
+    line = Line()
+    line.access(migrating, 0, 0, Access.ATOMIC)
+    assert line.access(migrating, 1, 1_000_000, Access.READ) == NEAR
+    assert line.access(migrating, 0, 2_000_000, Access.READ) == NEAR
+    assert line.access(migrating, 1, 3_000_000, Access.READ) == HIT
+    assert line.access(migrating, 1, 4_000_000, Access.ATOMIC) == NEAR
+    assert line.access(migrating, 0, 5_000_000, Access.READ) == NEAR
+    assert line.access(migrating, 0, 6_000_000, Access.ATOMIC) == HIT
+
+
+def test_a_load_from_another_socket_takes_nothing(migrating: Topology) -> None:
+    """That was not measured."""
+    line = Line()
+    line.access(migrating, 0, 0, Access.ATOMIC)
+    assert line.access(migrating, 2, 1_000_000, Access.READ) == FAR
+    assert line.access(migrating, 2, 2_000_000, Access.ATOMIC) == FAR
+
+
+def test_who_waited_for_a_line_writes_to_what_it_has_loaded_before_it_goes(migrating: Topology) -> None:
+    """Two CPUs load and exchange: one transfer each, though the second asks before the first has the line."""
+    line = Line()
+    line.access(migrating, 0, 0, Access.ATOMIC)
+    first = 1_000_000 + line.access(migrating, 1, 1_000_000, Access.READ)
+    second = 1_030_000 + line.access(migrating, 0, 1_030_000, Access.READ)
+    assert (first, second) == (1_000_000 + NEAR, 1_000_000 + 2 * NEAR)
+    assert line.access(migrating, 1, first, Access.ATOMIC) == HIT
+    assert line.access(migrating, 0, second, Access.ATOMIC) == HIT
+
+
 def test_a_line_that_nobody_queues_for_has_no_rounds(topology: Topology) -> None:
     line = Line()
     line.access(topology, 0, 0, Access.ATOMIC)

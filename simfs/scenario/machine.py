@@ -32,6 +32,10 @@ class CostsUse(Section):
     line_overlap: Annotated[StrictFloat, Field(ge=1, le=1000)] | None = Field(
         default=None, description="How many neighbouring lines a CPU fetches at once."
     )
+    line_migrates: Literal[0, 1] | None = Field(
+        default=None,
+        description="1 if a load takes a line that another CPU of the cache has modified, 0 if both have copies then.",
+    )
     cpu_relax: Duration | None = Field(default=None, description="A round of a polling loop.")
     context_switch: Duration | None = Field(default=None, description="A context switch.")
     wakeup: Duration | None = Field(default=None, description="What a wake-up costs the waker.")

@@ -29,6 +29,7 @@ from simfs.scenario.quantity import (
     Quantity,
     SharedSpeed,
     Speed,
+    Switch,
     Time,
     Variation,
     Watts,
@@ -67,6 +68,9 @@ class Topology(Section):
 class MachineCosts(Section):
     """What the hardware charges: line transfers by distance, switches, wake-ups and interrupts.
 
+    `line_migrates` is 1 where a load takes a line that another CPU under the same last-level cache has modified, and 0
+    where both have copies then, or where that is not known.
+
     `speed` multiplies the processor time of programs: 1.0 is the machine on which the steps were traced.
     `line_hit` is an access that needs no transfer, `line_atomic` an atomic read-modify-write that needs none, the same
     where that is not known. `wakeup_queued` is what of `wakeup` the waker of an idle CPU pays, all of it where that is not known; the idle CPU
@@ -84,6 +88,7 @@ class MachineCosts(Section):
     line_socket: Time
     line_remote: Time
     line_overlap: Overlap
+    line_migrates: Switch | None = None
     cpu_relax: Time
     context_switch: Time
     wakeup: Time

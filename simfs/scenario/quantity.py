@@ -129,6 +129,8 @@ Count = Annotated[Quantity, _in(("count",), low=1, high=65_536)]
 """How many there are of something that a machine has."""
 Variation = Annotated[Quantity, _in(("ratio", "fraction"), high=10)]
 """Standard deviation over mean."""
+Switch = Annotated[Quantity, _in(("ratio",), low=0, high=1)]
+"""Whether a machine does something: 1 or 0."""
 Overlap = Annotated[Quantity, _in(("ratio",), low=1, high=1000)]
 Speed = Annotated[Quantity, _in(("ratio",), low=1e-6, high=1000)]
 SharedSpeed = Annotated[Quantity, _in(("ratio", "fraction"), low=1e-6, high=1)]

@@ -83,8 +83,8 @@ MACHINE = [
     Fault(
         "line: a reader leaves the owner its exclusive copy",
         M + "caches/line.rs",
-        "self.owner = (access != Access::Read).then_some(cpu);",
-        "self.owner = if access != Access::Read { Some(cpu) } else { self.owner.filter(|_| FAULT) };",
+        "self.owner = takes.then_some(cpu);",
+        "self.owner = if takes { Some(cpu) } else { self.owner.filter(|_| FAULT) };",
     ),
     Fault(
         "line: a line under way is not waited for",

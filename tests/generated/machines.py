@@ -51,6 +51,7 @@ def machines(draw: st.DrawFn) -> dict[str, Any]:
         "costs": {**FREE}
         | {name: draw(cheap) for name in (*LINES, "cpu_relax", "instruction")}
         | {name: draw(st.one_of(st.just(0.0), st.just(1000.0), st.floats(1, 5000))) for name in SWITCHES}
+        | {"line_migrates": draw(st.sampled_from([0.0, 1.0]))}
         | {"line_overlap": 10.0, "step_cv": draw(st.sampled_from([0.0, 0.06, 0.5]))}
         | {"smt_speed": draw(st.sampled_from([0.5, 0.6, 1.0])), "speed": draw(st.sampled_from([1.0, 0.4]))},
         "caches": draw(st.one_of(st.none(), caches)),

@@ -186,9 +186,9 @@ impl Calls {
             self.get_write_access(m, file);
         }
         self.label.file_open(m).await;
-        m.run(Account::System, rest).await;
         self.look_for_locks(m, file); // break_lease
         self.ask_directory(m, dir).await;
+        m.run(Account::System, rest).await;
         self.dentries.count(m, file).await;
         self.notify_parent(m).await; // fsnotify_open
     }
@@ -249,8 +249,8 @@ impl Calls {
         if file.writable {
             self.put_write_access(m, file);
         }
-        self.label.file_free(m).await;
         self.dentries.count(m, file).await;
+        self.label.file_free(m).await;
         if self.files.enters_list(file.inode) {
             self.dcache.unused(m).await;
         }

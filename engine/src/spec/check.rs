@@ -85,6 +85,7 @@ impl RunSpec {
             "must be above 0 and at most 1",
         )?;
         require(m.costs.line_overlap >= 1.0, "machine.costs.line_overlap", "must be at least 1")?;
+        require((0.0..=1.0).contains(&m.costs.line_migrates), "machine.costs.line_migrates", "must be 0 or 1")?;
         m.caches.as_ref().map_or(Ok(()), CachesSpec::check)?;
         self.kernel.check()?;
         if let Some(device) = &self.device {

@@ -45,6 +45,9 @@ pub struct MachineCosts {
     pub line_remote: f64,
     /// How many neighbouring lines a CPU fetches at once.
     pub line_overlap: f64,
+    /// 1 where a load takes a line that another CPU under the same last-level cache has modified, 0 where both have copies then.
+    #[serde(default)]
+    pub line_migrates: f64,
     /// One round of a polling loop (`cpu_relax`).
     pub cpu_relax: f64,
     pub context_switch: f64,

@@ -6,6 +6,7 @@ then for its own, priced by distance.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 from simfs.machine.caches.rounds import Rounds
@@ -42,6 +43,16 @@ class Home(Enum):
     """No cache."""
 
 
+@dataclass
+class Coming:
+    """A load that has asked for the line."""
+
+    to: int
+    at: Time
+    takes: bool
+    """It takes the line, so that the next instruction may write to it."""
+
+
 class Line:
     """One cache line, or `span` neighbouring ones that are always used together."""
 
@@ -56,6 +67,10 @@ class Line:
         """Until the request has reached it."""
         self._rounds: Rounds | None = None
         """Where it is going, while CPUs of several last-level caches queue for it."""
+        self.unmodified = False
+        """Its owner has loaded it, and not written to it since."""
+        self._coming: list[Coming] = []
+        """To whom it comes by loads, in this order, where loads may take it."""
         self.transfers = 0
         self.home = Home.CORE
         """What has it, if it was driven out of the cores' own caches."""
@@ -68,7 +83,12 @@ class Line:
         request has half of the transfer to go until it reaches the owner, and waits meanwhile for transfers before it:
         until then the owner goes on with the line.
         """
-        if self._hits(cpu, access) or (self.keeper == cpu and at < self.keeps_until):
+        if self._hits(cpu, access):
+            self.unmodified &= access is Access.READ
+            return without_transfer(topology, access)
+        if (self.keeper == cpu and at < self.keeps_until) or self._has_just_come(cpu, at):
+            if access is not Access.READ:
+                self._modify_before_it_goes(topology, cpu, at)
             return without_transfer(topology, access)
         latency = self._latency(topology, cpu, at, access)
         if latency is None:
@@ -76,7 +96,29 @@ class Line:
         self.home = Home.CORE
         self.transfers += self.span
         self.busy_until = max(at, self.busy_until) + topology.of_span(latency, self.span)
+        if topology.migrates and access is Access.READ:
+            self._coming = [load for load in self._coming if load.at >= at]
+            self._coming.append(Coming(cpu, self.busy_until, takes=self.owner == cpu))
         return self.busy_until - at
+
+    def _has_just_come(self, cpu: int, at: Time) -> bool:
+        """Whether it has come to `cpu` just now by a load that takes it.
+
+        The next instruction finds it there, though others wait for it.
+        """
+        return any(load.to == cpu and load.at == at and load.takes for load in self._coming)
+
+    def _modify_before_it_goes(self, topology: Topology, cpu: int, at: Time) -> None:
+        """`cpu` writes to the line, for which others have asked.
+
+        The load that is served next finds it modified, and takes it.
+        """
+        following = next((load for load in self._coming if load.at > at), None)
+        if following is not None:
+            following.takes |= topology.share_llc(cpu, following.to)
+        last = self._coming[-1].to if self._coming else cpu
+        if self.owner is None and last != cpu and topology.share_llc(cpu, last):
+            self.owner, self.sharers, self.unmodified = last, {last}, True
 
     def _latency(self, topology: Topology, cpu: int, at: Time, access: Access) -> Time | None:
         """How long a transfer takes, if one is needed; from now on `cpu` has the line."""
@@ -94,12 +136,20 @@ class Line:
             latency = self._way(topology, source, cpu, at, access)
             if self.owner is not None:
                 self.keeper, self.keeps_until = self.owner, max(self.busy_until, at + latency // 2)
-        if access is Access.READ:
+        if access is Access.READ and not self._migrates(topology, cpu):
             self.sharers |= {cpu} if self.owner is None else {cpu, self.owner}
             self.owner = None
         else:
             self.owner, self.sharers = cpu, {cpu}
+        self.unmodified = access is Access.READ
         return latency
+
+    def _migrates(self, topology: Topology, cpu: int) -> bool:
+        """Whether a load by `cpu` takes the line from its owner: on some machines, if that has modified it."""
+        owner = self.owner
+        if owner is None or self.unmodified:
+            return False
+        return topology.migrates and topology.share_llc(owner, cpu)
 
     def _way(self, topology: Topology, source: int, cpu: int, at: Time, access: Access) -> Time:
         """How long the transfer takes by which `cpu`, which asks at `at`, gets it from `source`."""

@@ -31,6 +31,8 @@ class Topology:
         """Time to move a line between CPUs that share a last-level cache."""
         self._remote = from_ns(costs["line_remote"])
         self._overlap: float = costs["line_overlap"]
+        self.migrates = costs.get("line_migrates", 0) >= 0.5
+        """A load takes a line that another CPU under the same last-level cache has modified."""
         self.hit = from_ns(costs["line_hit"])
         """Time of an access that needs no transfer."""
         self.atomic = from_ns(costs.get("line_atomic", costs["line_hit"]))

@@ -23,6 +23,10 @@ pub struct Line {
     keeps_until: Time,
     /// Where it is going, while CPUs of several cores or last-level caches queue for it.
     rounds: Option<Box<Rounds>>,
+    /// Its owner has loaded it, and not written to it since.
+    unmodified: bool,
+    /// To whom it comes by loads, in this order, where loads may take it.
+    coming: Vec<Coming>,
     span: u32,
     /// Transfers so far.
     pub transfers: u64,
@@ -43,6 +47,15 @@ pub enum Home {
     Memory,
 }
 
+/// A load that has asked for the line.
+#[derive(Clone, Copy, Debug)]
+struct Coming {
+    to: CpuId,
+    at: Time,
+    /// It takes the line, so that the next instruction may write to it.
+    takes: bool,
+}
+
 impl Line {
     /// A line that nobody has yet: the first access is a hit (it comes with the structure's own cost).
     pub fn new(span: u32) -> Self {
@@ -53,6 +66,8 @@ impl Line {
             keeper: 0,
             keeps_until: 0,
             rounds: None,
+            unmodified: false,
+            coming: Vec::new(),
             span,
             transfers: 0,
         }
@@ -63,6 +78,7 @@ impl Line {
     #[inline]
     pub fn access(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
         if self.hits(cpu, access) {
+            self.unmodified &= access == Access::Read;
             return topology.without_transfer(access);
         }
         self.fetch(topology, cpu, at, access)
@@ -71,7 +87,11 @@ impl Line {
     /// The same where `cpu` has no copy that serves, unless it is about to lose one: a request has half of the transfer to go
     /// until it reaches the owner, and waits meanwhile for transfers before it.
     fn fetch(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
-        if self.keeper == cpu && at < self.keeps_until {
+        let keeps = self.keeper == cpu && at < self.keeps_until;
+        if keeps || self.has_just_come(cpu, at) {
+            if access != Access::Read && !self.coming.is_empty() {
+                self.modify_before_it_goes(topology, cpu, at);
+            }
             return topology.without_transfer(access);
         }
         let Some(owner) = self.owner else { return self.fetch_shared(topology, cpu, at, access) };
@@ -79,11 +99,47 @@ impl Line {
         self.keeper = owner;
         self.keeps_until = self.busy_until.max(at + transfer / 2);
         let took = self.wait_for(at, topology.of_span(transfer, self.span));
-        self.owner = (access != Access::Read).then_some(cpu);
-        if access == Access::Read && !self.sharers.become_near_pair(owner, cpu) {
+        let loads = access == Access::Read;
+        let takes = !loads || self.migrates(topology, owner, cpu);
+        if loads && topology.migrates {
+            self.comes(cpu, (at, took), takes);
+        }
+        self.owner = takes.then_some(cpu);
+        self.unmodified = loads;
+        if !takes && !self.sharers.become_near_pair(owner, cpu) {
             return self.shared_by(owner, cpu, took);
         }
         took
+    }
+
+    /// Whether a load by `cpu` takes the line from its owner: on some machines, if that has modified it.
+    #[inline]
+    fn migrates(&self, topology: &Topology, owner: CpuId, cpu: CpuId) -> bool {
+        topology.migrates && !self.unmodified && topology.share_llc(owner, cpu)
+    }
+
+    /// `cpu` has asked for it at `at` by a load that is done after `took`.
+    fn comes(&mut self, cpu: CpuId, (at, took): (Time, Time), takes: bool) {
+        self.coming.retain(|load| load.at >= at);
+        self.coming.push(Coming { to: cpu, at: at + took, takes });
+    }
+
+    /// Whether it has come to `cpu` just now by a load that takes it: the next instruction finds it there, though others wait for it.
+    #[inline]
+    fn has_just_come(&self, cpu: CpuId, at: Time) -> bool {
+        self.coming.iter().any(|load| load.to == cpu && load.at == at && load.takes)
+    }
+
+    /// `cpu` writes to the line, for which others have asked: the load that is served next finds it modified, and takes it.
+    #[cold]
+    fn modify_before_it_goes(&mut self, topology: &Topology, cpu: CpuId, at: Time) {
+        if let Some(next) = self.coming.iter_mut().find(|load| load.at > at) {
+            next.takes |= topology.share_llc(cpu, next.to);
+        }
+        let last = self.coming.last().map_or(cpu, |load| load.to);
+        if self.owner.is_none() && last != cpu && topology.share_llc(cpu, last) {
+            (self.owner, self.unmodified) = (Some(last), true);
+        }
     }
 
     /// How long the transfer takes by which `cpu`, which asks at `at`, gets it from `from`.
@@ -122,6 +178,7 @@ impl Line {
             return self.fetch_copy(topology, cpu, at);
         }
         self.owner = Some(cpu);
+        self.unmodified = false;
         let latency = self.farthest(topology, cpu).map(|from| self.way(topology, from, cpu, at));
         self.fetch_over(topology, cpu, at, access, latency)
     }
@@ -135,7 +192,12 @@ impl Line {
             true => topology.transfer(from, cpu),
             false => self.way(topology, from, cpu, at),
         });
-        self.fetch_over(topology, cpu, at, Access::Read, latency)
+        let moves = latency.is_some() || self.keeper >= IN_LLC;
+        let took = self.fetch_over(topology, cpu, at, Access::Read, latency);
+        if topology.migrates && moves {
+            self.comes(cpu, (at, took), false);
+        }
+        took
     }
 
     /// The same from another core, for so long; without one from where else it is.

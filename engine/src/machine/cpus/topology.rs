@@ -40,6 +40,8 @@ pub struct Topology {
     domains: Vec<Domain>,
     near: Vec<Near>, // by CPU
     overlap: f64,
+    /// A load takes a line that another CPU under the same last-level cache has modified.
+    pub migrates: bool,
 }
 
 /// What is around a CPU: the first CPU of its core and under its last-level cache, and, by domain, how long it takes to move a line from
@@ -71,6 +73,7 @@ impl Topology {
             within_llc: from_ns(costs.line_llc),
             domains,
             overlap: costs.line_overlap,
+            migrates: costs.line_migrates >= 0.5,
         }
     }
 
