@@ -78,7 +78,7 @@ def line_hit(scenario: str, *settings: str) -> float:
 
 
 @pytest.mark.parametrize(("scenario", "has"), [("creat-unlink", False), ("lock-cycle", True)])
-def test_what_an_atomic_operation_takes_more_than_a_hit_is_in_steps(scenario: str, has: bool) -> None:  # noqa: FBT001
+def test_what_an_atomic_operation_takes_more_than_a_hit_is_in_steps(scenario: str, has: bool) -> None:
     spec = to_run_spec(expand(load(scenario, ["machine=server-24"]))[0], 0)
     assert ("line_atomic" in spec["machine"]["costs"]) == has
 

@@ -32,12 +32,20 @@ def test_waiters_of_a_spinlock_stay_on_their_cpus(lock: str) -> None:
     assert result.cpu_ns.idle < 0.01 * result.cpu_ns.total
 
 
+@pytest.mark.parametrize(("lock", "moved"), [("ticket", 1 + 8 + 1 + 8), ("mcs", 1)])
+def test_who_comes_takes_a_ticket_lock_from_all_who_poll_it(lock: str, moved: int) -> None:
+    """Of 9 tasks 8 fetch the word after a release, and fetch it back after the attempt that soon follows."""
+    spec = lock_cycle(lock, 9, warmup_ns=1e5, duration_ns=1e6, think_ns=100, hold_ns=2000, costs=FAR)
+    polled = the_lock(simulate(spec))
+    assert polled.line_transfers / polled.acquired == pytest.approx(moved, abs=0.5)
+
+
 def test_test_and_set_is_unfair_but_everybody_goes_on() -> None:
     """Chance decides who is next: counts spread like those of a Poisson process, with some twice the variance."""
     by_lock = {
         lock: simulate(
             lock_cycle(
-                lock, 16, warmup_ns=1e5, duration_ns=1e6, think_ns=100, hold_ns=50, costs=FAR, **RANDOM
+                lock, 16, warmup_ns=1e5, duration_ns=3e6, think_ns=100, hold_ns=50, costs=FAR, **RANDOM
             )
         ).per_task_operations
         for lock in ("tas", "ticket")

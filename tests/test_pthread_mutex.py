@@ -35,7 +35,7 @@ def cycle(tasks: int, cpus: int = 8, **params: Any) -> Spec:  # noqa: ANN401
 def test_one_task_makes_no_system_call() -> None:
     result = simulate(cycle(1))
     lines = 2 * REAL["line_hit"]
-    assert rate(result) == pytest.approx(1 / (1000 + 2000 + lines + CALLS), rel=0.001)
+    assert rate(result) == pytest.approx(1 / (1000 + 2000 + lines + CALLS), rel=0.005)
     assert [lock.name for lock in result.locks] == ["lock"]  # its bucket was not taken
 
 

@@ -71,14 +71,14 @@ class MachineCosts(Section):
     `line_migrates` is 1 where a load takes a line that another CPU under the same last-level cache has modified, and 0
     where both have copies then, or where that is not known.
 
-    `speed` multiplies the processor time of programs: 1.0 is the machine on which the steps were traced.
-    `line_hit` is an access that needs no transfer, `line_atomic` an atomic read-modify-write that needs none, the same
-    where that is not known. `wakeup_queued` is what of `wakeup` the waker of an idle CPU pays, all of it where that is not known; the idle CPU
-    does the rest. `resched_send`, `resched_deliver` and `resched_serve` are the same for the interrupt of a busy CPU
-    that is wanted for a woken task; where the first two are not known, they are those of an idle CPU. `instruction` is
-    what an instruction of lock code takes. `step_cv` is how much the time of the same kernel code varies, standard
-    deviation over mean. `smt_speed` is how fast a program runs while the other CPU of its core executes too, relative
-    to alone.
+    `speed` multiplies the processor time of programs: 1.0 is the machine on which the steps were traced. `line_hit` is
+    an access that needs no transfer, `line_atomic` an atomic read-modify-write that needs none, the same where that is
+    not known. `wakeup_queued` is what of `wakeup` the waker of an idle CPU pays, all of it where that is not known; the
+    idle CPU does the rest. `resched_send`, `resched_deliver` and `resched_serve` are the same for the interrupt of a
+    busy CPU that is wanted for a woken task; where the first two are not known, they are those of an idle CPU.
+    `instruction` is what an instruction of lock code takes. `step_cv` is how much the time of the same kernel code
+    varies, standard deviation over mean. `smt_speed` is how fast a program runs while the other CPU of its core
+    executes too, relative to alone.
     """
 
     line_hit: Time

@@ -24,6 +24,7 @@ class Mcs(Spinlock):
     """
 
     takes_by_write = False
+    all_poll = False
 
     def unlock(self, task: Task) -> None:
         """Pass the lock on, or clear the tail if nobody waits."""

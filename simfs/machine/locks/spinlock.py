@@ -23,6 +23,9 @@ class Spinlock(Lock):
     takes_by_write: ClassVar[bool] = True
     """Who finds the lock free has to write the word to have it."""
 
+    all_poll: ClassVar[bool] = True
+    """All waiters poll the word."""
+
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self.waiters: deque[Task] = deque()
@@ -44,6 +47,10 @@ class Spinlock(Lock):
     def wait(self, task: Task, side: Side) -> Waiting:
         """Poll until it is my turn."""
         task.preempt_off += 1
+        failed = self.machine.now + task.segment.debt
+        for poller in self.waiters:  # they fetch the word back from the attempt that failed
+            if self.all_poll and poller.on_cpu and not self.machine.kernel.turns:
+                self.refetch(poller, failed)
         self.waiters.append(task)
         while True:
             yield from task.spin()

@@ -80,7 +80,11 @@ impl Topology {
     /// Cost of an access that needs no transfer.
     #[inline]
     pub fn without_transfer(&self, access: Access) -> Time {
-        if access == Access::Atomic { self.atomic } else { self.hit }
+        if access == Access::Atomic {
+            self.atomic
+        } else {
+            self.hit
+        }
     }
 
     /// Time to move a line that `from` has modified to `to`.

@@ -15,6 +15,7 @@
 use super::hqlock;
 use super::spinlock::{self, body, Policy, Spinlock};
 use crate::machine::state::State;
+use crate::machine::task::Status;
 use crate::waist::time::Time;
 use crate::waist::{Access, LockId, TaskId};
 use rand_core::RngCore;
@@ -104,8 +105,7 @@ pub(super) fn arrive(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     let failed = at.now + at.task.segment.debt;
     let b = at.spinlock();
     if !b.policy.queues() {
-        b.waiters.push_back(me);
-        return spins(s, me, Stage::Older);
+        return arrive_older(s, me, lock, failed);
     }
     for poller in pollers(b) {
         s.refetch(failed, lock, poller);
@@ -134,6 +134,21 @@ fn let_pending_take(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
         return spins(s, me, Stage::HandOver);
     }
     join(s, me, lock)
+}
+
+/// The same at a lock whose waiters all poll the word: the attempt that failed took it from them, and they fetch it back.
+#[cold]
+fn arrive_older(s: &mut State, me: TaskId, lock: LockId, failed: Time) -> Option<Stage> {
+    let b = body(s, lock);
+    let (polled, mut waiters) = (b.policy != Policy::Mcs, std::mem::take(&mut b.waiters));
+    for &waiter in &waiters {
+        if polled && !s.kernel.rules.turns && s.tasks[waiter as usize].status == Status::Running {
+            s.refetch(failed, lock, waiter);
+        }
+    }
+    waiters.push_back(me);
+    body(s, lock).waiters = waiters;
+    spins(s, me, Stage::Older)
 }
 
 /// `me` becomes the pending waiter or the last of the queue.
