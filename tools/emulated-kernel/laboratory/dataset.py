@@ -218,7 +218,7 @@ FORMS = (
     ),
     Form(
         "emulated-rwsem",
-        f"Reads and writes of one file {_MORE}",
+        f"Reads and writes of one file {_MORE} and 6.1",
         "operations",
         "rwsem-",
         _rwsem,
