@@ -37,4 +37,8 @@ def test_so_do_a_link_and_its_unlink_with_a_commit_each() -> None:
 
 def test_a_debug_kernel_checks_each_name_of_the_block_four_times_a_rename() -> None:
     more = instructions("rename", MANY, debug=True) - instructions("rename", MANY)
-    assert more == pytest.approx((45_095 - 2_270) + (150_518 - 17_488), rel=0.2), "xfs_lookup and xfs_rename in the laboratory"
+    lookup, rename = (
+        45_095 - 2_270,
+        150_518 - 17_488,
+    )  # of the laboratory, where xfs is built so, less where it is not
+    assert more == pytest.approx(lookup + rename, rel=0.2)
