@@ -28,9 +28,7 @@ class Figure:
         return cls(float(value), float(low), float(high), source, "measured")
 
     @classmethod
-    def exactly(
-        cls, value: float, source: str, unit: Unit = "ns", evidence: Evidence = "read"
-    ) -> Figure:
+    def exactly(cls, value: float, source: str, unit: Unit = "ns", evidence: Evidence = "read") -> Figure:
         """Make one of a number that is told, not measured."""
         return cls(value, value, value, source, evidence, unit)
 
