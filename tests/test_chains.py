@@ -185,3 +185,28 @@ def test_a_chain_of_many_locks_is_cut() -> None:
     longest = max(run.chains.waits, key=lambda chain: len(chain.links))
     assert len(longest.links) == 9
     assert {chain.reason for chain in run.chains.waits} == {"timer", "farther"}
+
+
+def sleepers(task: Task) -> Program:
+    """`a` sleeps with x till 100 us, `b` waits for x; then both sleep until the end."""
+    (x,) = task.shared
+    yield task.at("ab"[task.id])
+    if task.id == 0:
+        yield task.lock(x)
+        yield task.sleep(100 * US)
+        yield task.unlock(x)
+    else:
+        yield task.lock(x)
+        yield task.unlock(x)
+    yield task.sleep(1000 * US)
+
+
+@pytest.mark.parametrize("run", [_engine.run, reference.run])
+def test_sleeps_without_a_lock_are_told_apart_from_waits(run: Any) -> None:  # noqa: ANN401
+    """A holder's sleep is one; who sleeps for x is in a chain and in no sleep."""
+    result = RunResult.read(run(json.dumps(spec(2)), sleepers, lambda m: [m.new_lock("x", "lock")]))
+    assert result.chains is not None
+    found = {(slept.sleeper, slept.reason): slept.time_ns for slept in result.chains.sleeps}
+    assert found == {("a", "timer"): 200 * US, ("b", "timer"): 100 * US}
+    assert sum(chain.wait_ns for chain in result.chains.waits) == 100 * US
+    assert Why.of("a", "a", [result]).sleeps == result.chains.sleeps

@@ -91,6 +91,12 @@ def test_a_wrong_quantity_is_refused(change: dict[str, Any]) -> None:
         Quantity.model_validate(GOOD | change)
 
 
+def test_a_wrong_unit_is_told_once() -> None:
+    with pytest.raises(ValidationError) as refused:
+        Quantity.model_validate(GOOD | {"unit": "furlongs"})
+    assert refused.value.error_count() == 1
+
+
 def test_times_are_resolved_to_nanoseconds_and_other_units_stay() -> None:
     assert Quantity.model_validate(GOOD | {"unit": "us"}).ns == 531_000
     assert Quantity.model_validate(GOOD | {"unit": "lines"}).plain == 531

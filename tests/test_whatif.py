@@ -95,7 +95,9 @@ def test_a_deadlock_is_the_answer_and_says_who_waits_for_whom() -> None:
     assert removed.verdict.startswith("deadlock at")
     assert removed.gain_percent is None
     assert answer.exit_code == 3
-    assert "waits for xfs.finobt" in sentences(answer)[0]
+    told, why = sentences(answer)
+    assert "waits for xfs.finobt" in told
+    assert why.startswith("xfs.AGI keeps tasks in order")
 
 
 @pytest.mark.slow

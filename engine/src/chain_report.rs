@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 pub struct ChainReports {
     waits: Vec<WaitChain>,
     holders: Vec<HolderTime>,
+    sleeps: Vec<SleepTime>,
     holds: Vec<Holds>,
 }
 
@@ -64,20 +65,38 @@ struct HolderTime {
     time_ns: f64,
 }
 
+/// A sleep that no lock is the cause of.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Sleep {
+    sleeper: &'static str,
+    reason: &'static str,
+    function: &'static str,
+}
+
+#[derive(Serialize)]
+struct SleepTime {
+    #[serde(flatten)]
+    sleep: Sleep,
+    time_ns: f64,
+}
+
 /// What is told of chains, if they were recorded; nothing of a run that could not go on.
 pub fn chains(state: &State, stalled: bool) -> Option<ChainReports> {
     if !state.chains.on() {
         return None;
     }
     let (mut waits, mut holders) = (BTreeMap::<Way, Time>::new(), BTreeMap::<Does, Time>::new());
+    let mut sleeps = BTreeMap::<Sleep, Time>::new();
     if !stalled {
         state.chains.waits().for_each(|chain| *waits.entry(way(state, &chain)).or_default() += chain.time);
         state.chains.holds().for_each(|chain| *holders.entry(does(state, &chain)).or_default() += chain.time);
+        state.chains.sleeps().for_each(|chain| *sleeps.entry(sleep(state, &chain)).or_default() += chain.time);
     }
     let waits = sorted(waits).map(|(way, time)| WaitChain { way, wait_ns: to_ns(time) });
     let holders = sorted(holders).map(|(does, time)| HolderTime { does, time_ns: to_ns(time) });
+    let sleeps = sorted(sleeps).map(|(sleep, time)| SleepTime { sleep, time_ns: to_ns(time) });
     let holds = if stalled { Vec::new() } else { holds(state) };
-    Some(ChainReports { waits: waits.collect(), holders: holders.collect(), holds })
+    Some(ChainReports { waits: waits.collect(), holders: holders.collect(), sleeps: sleeps.collect(), holds })
 }
 
 fn holds(state: &State) -> Vec<Holds> {
@@ -96,7 +115,7 @@ fn sorted<T>(times: BTreeMap<T, Time>) -> impl Iterator<Item = (T, Time)> {
 }
 
 fn way(state: &State, chain: &Chain) -> Way {
-    let site = |site: Option<u16>| site.map_or("", |site| state.site_name(site.into()));
+    let site = |site| site_name(state, site);
     let link = |link: &Link| LinkReport { lock: name(state, link), side: side(state, link), holder: site(link.site) };
     Way {
         waiter: site(chain.waiter),
@@ -106,9 +125,18 @@ fn way(state: &State, chain: &Chain) -> Way {
     }
 }
 
+fn sleep(state: &State, chain: &Chain) -> Sleep {
+    let function = site_name(state, chain.root.function);
+    Sleep { sleeper: site_name(state, chain.waiter), reason: chain.root.name(), function }
+}
+
+fn site_name(state: &State, site: Option<u16>) -> &'static str {
+    site.map_or("", |site| state.site_name(site.into()))
+}
+
 /// What the holder of the first lock does: where it waits for the second one, that is all that is said.
 fn does(state: &State, chain: &Chain) -> Does {
-    let site = |site: Option<u16>| site.map_or("", |site| state.site_name(site.into()));
+    let site = |site| site_name(state, site);
     let next = chain.links.get(1);
     Does {
         lock: name(state, &chain.links[0]),

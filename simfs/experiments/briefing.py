@@ -195,6 +195,7 @@ def recorded(result: ScenarioResult) -> dict[str, Why]:
             task_time_ns=p.tasks * p.window_ns * p.replications,
             waits=p.chains.waits,
             holders=p.chains.holders,
+            sleeps=p.chains.sleeps,
         )
         for p in focus(result)
         if p.chains is not None

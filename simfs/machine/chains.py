@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from simfs.machine.statistics import TaskKind
 from simfs.machine.time import Time, to_ns
 
 if TYPE_CHECKING:
@@ -95,7 +96,15 @@ class Holder(NamedTuple):
     waits_for: str
 
 
-_Told = TypeVar("_Told", Waiter, Holder)
+class Sleeper(NamedTuple):
+    """A sleep of the load that no lock is the cause of."""
+
+    sleeper: str
+    reason: str
+    function: str
+
+
+_Told = TypeVar("_Told", Waiter, Holder, Sleeper)
 
 
 class Chains:
@@ -107,12 +116,14 @@ class Chains:
         self._since: Time | None = None
         self.waits: Counter[Waiter] = Counter()
         self.holders: Counter[Holder] = Counter()
+        self.sleeps: Counter[Sleeper] = Counter()
 
     def start_window(self) -> None:
         """Begin to add up."""
         self._since = self.machine.now
         self.waits.clear()
         self.holders.clear()
+        self.sleeps.clear()
 
     def advance(self, time: Time) -> None:
         """Add the time until then, for which everything is as it is now."""
@@ -130,6 +141,19 @@ class Chains:
                 waited_for.add(lock)
         for lock in waited_for:
             self.holders[_holder(lock, ways[lock])] += span
+
+    def wakes(self, task: Task) -> None:
+        """Add the sleep of a task that is woken, or still sleeps at the end, if a lock is not its cause."""
+        if not self.on or task.kind is not TaskKind.LOAD or task.reason is Reason.LOCK or task.waits:
+            return
+        if span := self.machine.now - max(task.last_ran, self.machine.window_start):
+            self.sleeps[Sleeper(task.site, task.reason.value, task.function)] += span
+
+    def end(self) -> None:
+        """The run is over: who still sleeps has slept until now."""
+        for task in self.machine.tasks:
+            if task.sleeps:
+                self.wakes(task)
 
     def of_class(self, lock_class: LockClass) -> Time:
         """The time in the chains that begin with a class."""
@@ -211,15 +235,16 @@ def told(chains: Chains, *, stalled: bool) -> dict[str, Any]:
     if not chains.on:
         return {}
     if stalled:
-        return {"chains": {"waits": [], "holders": [], "holds": []}}
+        return {"chains": {"waits": [], "holders": [], "sleeps": [], "holds": []}}
     waits = [
         chain._asdict() | {"links": [link._asdict() for link in chain.links], "wait_ns": to_ns(time)}
         for chain, time in _longest_first(chains.waits)
     ]
     holders = [does._asdict() | {"time_ns": to_ns(time)} for does, time in _longest_first(chains.holders)]
+    sleeps = [slept._asdict() | {"time_ns": to_ns(time)} for slept, time in _longest_first(chains.sleeps)]
     lasted = ((known.name, known.statistics.holds) for known in chains.machine.classes)
     holds = [{"lock": name, "hdr": of.encode()} for name, of in lasted if of and of.count]
-    return {"chains": {"waits": waits, "holders": holders, "holds": holds}}
+    return {"chains": {"waits": waits, "holders": holders, "sleeps": sleeps, "holds": holds}}
 
 
 def _longest_first(times: Counter[_Told]) -> list[tuple[_Told, Time]]:

@@ -294,6 +294,7 @@ class Machine:
             operations.append(self.counters.operations - sum(operations))
         stall = stall or waits_in_a_circle(self)
         self._book_everything()
+        self.chains.end()
         self._check_laws(window)
         return operations, stall
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simfs.scenario.quantity import Evidence, PlainUnit, Quantity, TimeUnit
+from simfs.scenario.quantity import Evidence, Quantity, Unit
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Figure:
     high: float
     source: str = ""
     evidence: Evidence = "derived"
-    unit: TimeUnit | PlainUnit = "ns"
+    unit: Unit = "ns"
 
     @classmethod
     def of(cls, samples: Sequence[float], source: str) -> Figure:
@@ -28,9 +28,7 @@ class Figure:
         return cls(float(value), float(low), float(high), source, "measured")
 
     @classmethod
-    def exactly(
-        cls, value: float, source: str, unit: TimeUnit | PlainUnit = "ns", evidence: Evidence = "read"
-    ) -> Figure:
+    def exactly(cls, value: float, source: str, unit: Unit = "ns", evidence: Evidence = "read") -> Figure:
         """Make one of a number that is told, not measured."""
         return cls(value, value, value, source, evidence, unit)
 

@@ -21,6 +21,10 @@ BESIDE = 2
 """Panels beside each other."""
 
 
+BREAKS_ORDER = ("remove", "split")
+"""Changes after which tasks that one lock kept apart meet at others."""
+
+
 def print_what_if(answer: WhatIf, console: Console | None = None) -> None:
     """Print the answer, on standard output unless another console is given."""
     (console or report_console()).print(report(answer))
@@ -61,6 +65,10 @@ def sentences(answer: WhatIf) -> list[str]:
         found = stalled.get(f"{e.lock}: {e.change}")
         if found and found.stall:
             lines.append(f"{e.lock}, {e.change}: {e.stall}: {'; '.join(found.stall.cycle[:2])}")
+            if found.stall.kind == "deadlock" and e.change.startswith(BREAKS_ORDER):
+                lines.append(
+                    f"{e.lock} keeps tasks in order that take other locks; without it, those need an order of their own"
+                )
     return lines
 
 

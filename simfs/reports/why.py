@@ -28,10 +28,10 @@ def print_why(found: Why, *, owners: bool = False, console: Console | None = Non
     """Print the answer first, then the tables; `owners` shows who makes others wait instead of who waits."""
     console = console or report_console()
     first = owners_sheet(found) if owners else chains_sheet(found)
-    tables = [first, path_sheet(found), *_holders(found), holds_sheet(found)]
-    console.print(
-        Group(Padding(Text(f"-> {found.sentence}"), (0, 0, 1, 0)), *(tables if found.waits else ()))
-    )
+    tables = [first, path_sheet(found), *_holders(found), holds_sheet(found)] if found.waits else []
+    if found.sleeps:
+        tables.append(sleeps_sheet(found))
+    console.print(Group(Padding(Text(f"-> {found.sentence}"), (0, 0, 1, 0)), *tables))
 
 
 def chains_sheet(found: Why) -> Sheet:
@@ -104,6 +104,19 @@ def _holders(found: Why) -> list[Sheet]:
             if share >= LEAST:
                 table.add_row(lock, percent(share), _doing(had))
     return [table]
+
+
+def sleeps_sheet(found: Why) -> Sheet:
+    """What tasks sleep for other than a lock: log space, devices, workers, timers."""
+    table = new_table("Sleeps for which no lock is the cause")
+    table.add_column("tasks' time %", justify="right")
+    table.add_column("slept", leaves=1, justify="right")
+    table.add_column("who sleeps for what")
+    for slept in found.sleeps[:TOP]:
+        share = percent(100 * slept.time_ns / found.task_time_ns)
+        what = does(slept.sleeper or "task", slept.reason, slept.function)
+        table.add_row(share, duration(slept.time_ns), what)
+    return table
 
 
 def holds_sheet(found: Why) -> Sheet:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from simfs._engine import Histogram
-from simfs.results.run_result import Chains, HolderTime, Holds, RunResult, Strict, WaitChain
+from simfs.results.run_result import Chains, HolderTime, Holds, RunResult, SleepTime, Strict, WaitChain
 
 WORDS = {
     "running": "runs",
@@ -94,6 +94,7 @@ class Why(Strict):
     """Tasks times window, over all replications."""
     waits: tuple[WaitChain, ...]
     holders: tuple[HolderTime, ...]
+    sleeps: tuple[SleepTime, ...] = ()
     holds: tuple[Holds, ...] = ()
 
     @classmethod
@@ -110,6 +111,7 @@ class Why(Strict):
             task_time_ns=time,
             waits=chains.waits,
             holders=chains.holders,
+            sleeps=chains.sleeps,
             holds=chains.holds,
         )
 
@@ -178,9 +180,11 @@ def pooled_chains(runs: Iterable[RunResult]) -> Chains:
     found = [run.chains for run in runs if run.chains is not None]
     waits = _added((chain for chains in found for chain in chains.waits), lambda chain: chain.wait_ns)
     holders = _added((had for chains in found for had in chains.holders), lambda had: had.time_ns)
+    sleeps = _added((slept for chains in found for slept in chains.sleeps), lambda slept: slept.time_ns)
     return Chains(
         waits=tuple(chain.model_copy(update={"wait_ns": time}) for chain, time in waits),
         holders=tuple(had.model_copy(update={"time_ns": time}) for had, time in holders),
+        sleeps=tuple(slept.model_copy(update={"time_ns": time}) for slept, time in sleeps),
         holds=_pooled_holds([of for chains in found for of in chains.holds]),
     )
 
@@ -200,7 +204,7 @@ def _lasted(of: Holds) -> Lasted:
     )  # fmt: skip
 
 
-_Told = TypeVar("_Told", WaitChain, HolderTime)
+_Told = TypeVar("_Told", WaitChain, HolderTime, SleepTime)
 _Key = TypeVar("_Key", str, tuple[str, str, str, str])
 
 

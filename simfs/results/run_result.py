@@ -179,6 +179,15 @@ class HolderTime(Strict):
     time_ns: NonNegativeFloat
 
 
+class SleepTime(Strict):
+    """Sleeps of the load that no lock is the cause of."""
+
+    sleeper: str
+    reason: str
+    function: str
+    time_ns: NonNegativeFloat = Field(description="of all who slept so together")
+
+
 class Holds(Strict):
     """How long the exclusive holds of a lock class lasted."""
 
@@ -193,6 +202,7 @@ class Chains(Strict):
 
     waits: tuple[WaitChain, ...]
     holders: tuple[HolderTime, ...]
+    sleeps: tuple[SleepTime, ...] = ()
     holds: tuple[Holds, ...] = ()
 
 

@@ -28,6 +28,7 @@ PlainUnit = Literal[
     "polls",
     "GHz",
 ]
+Unit = Literal[TimeUnit, PlainUnit]
 Evidence = Literal["read", "derived", "measured", "recalled"]
 
 _NS_PER_UNIT: dict[str, float] = dict(zip(get_args(TimeUnit), (1.0, 1e3, 1e6, 1e9), strict=True))
@@ -48,7 +49,7 @@ class Quantity(Section):
     """
 
     value: StrictFloat
-    unit: TimeUnit | PlainUnit
+    unit: Unit
     range: tuple[StrictFloat, StrictFloat]
     evidence: Evidence
     source: Annotated[str, Field(min_length=8)]

@@ -3,10 +3,11 @@
 //! Each lock that somebody waits for knows what stands in the way: what its holder does. When an instant is over at which that has
 //! changed, the time since it changed last is added to its chain, once for everybody who waits. So the chains of a class add up to
 //! its waits, exactly. Chains are nodes of a tree that grows from the reasons: a node is the one nearer to the root and one word
-//! more. `waiting` keeps who waits for whom, `settling` sees what stands in the way when an instant is over, `told` reads the
-//! chains back.
+//! more. `waiting` keeps who waits for whom, `settling` sees what stands in the way when an instant is over, `sleeping` adds up
+//! sleeps for which no lock is the cause, `told` reads it all back.
 
 mod settling;
+mod sleeping;
 mod told;
 mod waiting;
 

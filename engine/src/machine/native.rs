@@ -101,6 +101,7 @@ impl Native {
             outcome.stall = self.waits_in_a_circle();
         }
         self.state().book_everything();
+        self.state().book_sleeps();
         outcome.broken = self.check_laws(window);
         outcome
     }

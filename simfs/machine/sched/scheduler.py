@@ -278,6 +278,7 @@ class Scheduler:
             return
         if self.workers.rests_on(task):
             return
+        self.machine.chains.wakes(task)
         self.machine.counters.wakeups += 1
         task.cpu.io_waiters -= task.waits_for_io
         left = waker is not None and self._leaves_to_switch(waker, task)

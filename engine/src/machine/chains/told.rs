@@ -47,7 +47,12 @@ pub struct Chain {
 impl Chains {
     /// The chains of everybody who waited.
     pub fn waits(&self) -> impl Iterator<Item = Chain> + '_ {
-        self.told(|node| matches!(node.word, Word::Site(_)))
+        self.told(|node| matches!(node.word, Word::Site(_)) && node.locks > 0)
+    }
+
+    /// The chains without a lock: sleeps for something else.
+    pub fn sleeps(&self) -> impl Iterator<Item = Chain> + '_ {
+        self.told(|node| matches!(node.word, Word::Site(_)) && node.locks == 0)
     }
 
     /// The chains of whoever had a lock that somebody waited for.

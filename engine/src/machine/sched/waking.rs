@@ -36,6 +36,7 @@ impl State {
         if self.rests_on(id) {
             return;
         }
+        self.chain_wakes(id);
         self.counters.wakeups += 1;
         if waits_for_io {
             self.cpus[slept_on as usize].io_waiters -= 1;

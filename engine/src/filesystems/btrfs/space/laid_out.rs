@@ -7,10 +7,9 @@ use super::extents::item_of;
 use super::Space;
 use crate::filesystems::btrfs::subvolume::now;
 use crate::filesystems::btrfs::tree::items;
-use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
+use crate::filesystems::btrfs::tree::locks::Unlocked;
 use crate::filesystems::btrfs::tree::search::{TreeOps, DEFAULT_RULES};
 use crate::filesystems::btrfs::tree::{BlockId, Tree};
-use crate::waist::{Mode, Side};
 use std::cell::RefCell;
 
 /// Tasks that take places and delay references for which no time goes by.
@@ -19,22 +18,13 @@ struct Laying<'a> {
     heads: &'a RefCell<Heads>,
 }
 
-impl TreeLocks for Laying<'_> {
-    async fn lock(&self, _: BlockId, _: usize, _: Side) {}
-    async fn try_lock(&self, _: BlockId, _: usize, _: Side) -> bool {
-        true
-    }
-    async fn convert(&self, _: BlockId, _: Side, _: Mode) {}
-    fn look_into(&self, _: BlockId) {}
-    fn change(&self, _: BlockId) {}
-    async fn unlock(&self, _: BlockId, _: Side) {}
-    async fn work(&self, _: Work) {}
-    async fn place(&self, level: usize) -> u64 {
+impl Unlocked for Laying<'_> {
+    fn place(&self, level: usize) -> u64 {
         let place = self.space.borrow_mut().allocate_block();
         self.heads.borrow_mut().add(Head { place, extent: Extent::Block(level as u8), change: Change::Added });
         place
     }
-    async fn give_back(&self, place: u64, level: usize, _: bool) {
+    fn give_back(&self, place: u64, level: usize) {
         let extent = Extent::Block(level as u8);
         let waits = self.heads.borrow_mut().add(Head { place, extent, change: Change::Dropped });
         self.space.borrow_mut().give_back(place, extent.bytes(), !waits);
@@ -58,13 +48,13 @@ impl SpaceTrees {
         let trees = Self::default();
         let heads = RefCell::default();
         let laying = Laying { space, heads: &heads };
-        let take = |tree: &mut Tree| tree.set_place(tree.root(), now(laying.place(0)));
+        let take = |tree: &mut Tree| tree.set_place(tree.root(), laying.place(0));
         for tree in [&trees.extent, &trees.free_space, &trees.csum] {
             take(&mut tree.borrow_mut());
         }
         take(fs);
         for _ in 0..items::OTHER_TREES {
-            now(laying.place(0));
+            laying.place(0);
         }
         let ops = TreeOps::new(&trees.extent, &laying, DEFAULT_RULES);
         for item in items::chunk_tree() {
@@ -81,7 +71,7 @@ impl SpaceTrees {
         blocks.sort_unstable();
         let laying = Laying { space, heads: &heads };
         for block in blocks {
-            let place = now(laying.place(tree.level(block)));
+            let place = laying.place(tree.level(block));
             tree.set_place(block, place);
         }
         self.settle(space, &heads);

@@ -59,11 +59,17 @@ pub trait TreeLocks {
     fn give_back(&self, place: u64, level: usize, new: bool) -> impl Future<Output = ()>;
 }
 
-/// No locks and no time: what a single task does to the structure.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoLocks;
+/// No locks and no time: what is done to the structure alone, and where its blocks lie then.
+pub trait Unlocked {
+    /// As [`TreeLocks::place`].
+    fn place(&self, _level: usize) -> u64 {
+        0
+    }
+    /// As [`TreeLocks::give_back`].
+    fn give_back(&self, _place: u64, _level: usize) {}
+}
 
-impl TreeLocks for NoLocks {
+impl<U: Unlocked> TreeLocks for U {
     async fn lock(&self, _: BlockId, _: usize, _: Side) {}
     async fn try_lock(&self, _: BlockId, _: usize, _: Side) -> bool {
         true
@@ -73,8 +79,16 @@ impl TreeLocks for NoLocks {
     fn change(&self, _: BlockId) {}
     async fn unlock(&self, _: BlockId, _: Side) {}
     async fn work(&self, _: Work) {}
-    async fn place(&self, _: usize) -> u64 {
-        0
+    async fn place(&self, level: usize) -> u64 {
+        Unlocked::place(self, level)
     }
-    async fn give_back(&self, _: u64, _: usize, _: bool) {}
+    async fn give_back(&self, place: u64, level: usize, _: bool) {
+        Unlocked::give_back(self, place, level);
+    }
 }
+
+/// The bare structure, whose blocks lie nowhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoLocks;
+
+impl Unlocked for NoLocks {}
