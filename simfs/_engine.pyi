@@ -163,7 +163,7 @@ class _Machine(Protocol):
         disk: tuple[int, int, int, int, int, int] | None,
         /,
     ) -> int:
-        """Make a device (`disk`: revolution, seeks to the next track and over all, bytes of all, of a turn and of its cache)."""
+        """Make a device (`disk`: revolution, seeks to the next track and over all; bytes of all, a turn, its cache)."""
     def submit(
         self,
         task: int,

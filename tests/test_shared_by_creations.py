@@ -45,8 +45,8 @@ def acquired(result: dict[str, Any]) -> list[float]:
     ("kernel", "locks"),
     [
         ("linux-4.9", [1, 1, 0]),
-        ("linux-4.15", [1, 1, 0]),
-        ("linux-4.16", [1, 0, 0]),
+        ("linux-4.14", [1, 1, 0]),
+        ("linux-4.15", [1, 0, 0]),
         ("linux-6.18", [1, 0, 0]),
     ],
 )

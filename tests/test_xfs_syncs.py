@@ -70,11 +70,11 @@ def test_who_syncs_meets_others_at_the_locks_of_the_log() -> None:
     """`xc_push_lock` twice each time that he begins, `l_icloglock` to write the buffer and to wait for it."""
     operations = [{"op": "create"}, {"op": "fsync", "on": "made"}, {"op": "unlink", "on": "made"}]
 
-    def syncing(tasks: int) -> RunResult:
+    def syncing(tasks: int, ms: float) -> RunResult:
         loop = f"workload.operations={json.dumps(operations)}"
-        return simulate_whole(spec_of(tasks, loop, "workload.directories=per-task", ms=5))
+        return simulate_whole(spec_of(tasks, loop, "workload.directories=per-task", ms=ms))
 
-    alone, together = syncing(1), syncing(32)
+    alone, together = syncing(1, ms=5), syncing(32, ms=15)
     for name in ("xfs.xc_push_lock", "xfs.l_icloglock"):
         lock = the_lock(alone, name)
         assert lock.acquired > 4 * alone.latency["fsync"].count

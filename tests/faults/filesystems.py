@@ -157,8 +157,8 @@ BTRFS = [
     Fault(
         "btrfs: metadata are written once",
         B + "block_io.rs",
-        "for _ in 0..self.copies {",
-        "for _ in 0..if FAULT { 1 } else { self.copies } {",
+        "(0..self.copies).map(",
+        "(0..if FAULT { 1 } else { self.copies }).map(",
     ),
     Fault(
         "btrfs rename: takes the old name out of the log in all kernels",
@@ -271,8 +271,8 @@ BTRFS = [
     Fault(
         "devices: nobody waits for the flush before a superblock",
         E + "devices/mod.rs",
-        "        self.io(m, Request::Flush).await;\n        self.io(m, Request::LogWrite { bytes, at: None, preflush: false, fua: true }).await;",
-        "        if !FAULT { self.io(m, Request::Flush).await; }\n        self.io(m, Request::LogWrite { bytes, at: None, preflush: FAULT, fua: true }).await;",
+        "        self.io(m, Request::Flush).await;\n        self.io(m, Request::LogWrite { bytes, at, preflush: false, fua: true }).await;",
+        "        if !FAULT { self.io(m, Request::Flush).await; }\n        self.io(m, Request::LogWrite { bytes, at, preflush: FAULT, fua: true }).await;",
     ),
     Fault(
         "btrfs: data that are replaced are not given back",

@@ -136,8 +136,8 @@ OTHERS = [
     Fault(
         "xfs readdir: a block is given away without its buffer",
         X + "operations/readdir.rs",
-        "            m.lock(buffer, Side::Write).await;\n            m.unlock(d.ilock, Side::Read).await;\n            m.run(Account::System, each * Time::from(here)).await;\n            m.unlock(buffer, Side::Write).await;",
-        "            if !FAULT { m.lock(buffer, Side::Write).await; }\n            m.unlock(d.ilock, Side::Read).await;\n            m.run(Account::System, each * Time::from(here)).await;\n            if !FAULT { m.unlock(buffer, Side::Write).await; }",
+        "            m.lock(buffer, Side::Write).await;\n            m.unlock(d.ilock, Side::Read).await;\n            m.run(Account::System, each * Time::from(here) + self.check_listed(&d, block)).await;\n            m.unlock(buffer, Side::Write).await;",
+        "            if !FAULT { m.lock(buffer, Side::Write).await; }\n            m.unlock(d.ilock, Side::Read).await;\n            m.run(Account::System, each * Time::from(here) + self.check_listed(&d, block)).await;\n            if !FAULT { m.unlock(buffer, Side::Write).await; }",
     ),
     Fault(
         "tmpfs readdir: names are not counted",
