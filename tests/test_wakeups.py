@@ -326,7 +326,7 @@ def test_both_machines_agree_on_switches_to_others(rule: str) -> None:
     """More tasks than CPUs, under two caches: whose CPU has others to run, or is under another cache."""
     costs = {**PRICES, "instruction": 0.5, "wakeup_queued": 400, "resched_serve": 300}
     kernel = {"rules": {"sched.descheduling": rule}}
-    drawn = {"think_distribution": "exponential", "hold_distribution": "exponential"}
-    spec = lock_cycle("mutex", 9, 4, think_ns=3e3, hold_ns=2e3, costs=costs, kernel=kernel, **drawn)
+    spec = lock_cycle("mutex", 9, 4, think_ns=3e3, hold_ns=2e3, costs=costs, kernel=kernel)
+    spec["workload"]["params"] |= {"think_distribution": "exponential", "hold_distribution": "exponential"}
     spec["machine"] |= {"cpus_per_llc": 2, "idle_states": IDLE}
     assert_same(spec)
