@@ -83,6 +83,13 @@ def test_without_a_cache_a_write_takes_its_seek_and_half_a_turn(tmp_path: Path) 
     assert time_each(tmp_path, *WRITES, "device.write_cache=none") == pytest.approx(seek + TURN / 2, rel=0.1)
 
 
+def test_without_a_cache_a_write_has_a_time_of_its_own_too(tmp_path: Path) -> None:
+    def time(own: str) -> float:
+        return time_each(tmp_path, *WRITES, "device.write_cache=none", f"device.write.time={own}")
+
+    assert time("10 ms") - time("100 us") == pytest.approx(9.9e6, rel=0.1)
+
+
 def test_the_more_requests_a_disk_has_the_sooner_it_reaches_one_of_them(tmp_path: Path) -> None:
     times = [time_each(tmp_path, f"workload.tasks={tasks}") for tasks in (1, 4, 16)]
     assert times[0] > 1.5 * times[1] > 1.5 * 1.5 * times[2]

@@ -248,16 +248,15 @@ class Device:
         if self._cache is not None and io.op != "read":
             self._cache.take(io.written)
             return now + self._pipe.take(now, io.transfer) + io.service
-        if self.hardware.disk is not None and io.op == "write":
-            return self._writes_out(self.hardware.disk, request) + self._pipe.take(now, io.transfer)
         begins = now + self._reached(io)
-        goes_on = self.hardware.disk is not None and io.span is not None and io.span.at == self._head
+        follows = self.hardware.disk is not None and io.span is not None and io.span.at == self._head
+        goes_on = follows and io.op == "read"
         self._moves(request)
         waits = max(self._pipe.take(begins, io.transfer), self._flash.take(begins, io.flash))
         return begins + waits + (io.joined if goes_on else io.service)
 
     def _writes_out(self, disk: Disk, request: Request) -> Time:
-        """When a write is on the platters."""
+        """When a write of the cache is on the platters."""
         begins = self.machine.now + self._reached(request.io)
         self._moves(request)
         return begins + disk.passes(request.io.written)

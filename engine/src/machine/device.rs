@@ -178,17 +178,15 @@ impl Device {
             cache.take(io);
             return now + self.pipe.take(now, io.transfer) + io.service;
         }
-        if self.is.disk.is_some() && io.op == Op::Write {
-            return self.writes_out(id, io, now) + self.pipe.take(now, io.transfer);
-        }
         let begins = now + self.reaches(io, now);
-        let goes_on = self.is.disk.is_some() && io.span.is_some_and(|span| span.at == self.head);
+        let follows = self.is.disk.is_some() && io.span.is_some_and(|span| span.at == self.head);
+        let goes_on = follows && io.op == Op::Read;
         self.moves(id, io);
         let waits = self.pipe.take(begins, io.transfer).max(self.flash.take(begins, io.flash));
         begins + waits + if goes_on { io.joined } else { io.service }
     }
 
-    /// When a write is on the platters.
+    /// When a write of the cache is on the platters.
     fn writes_out(&mut self, id: u32, io: &Io, now: Time) -> Time {
         let begins = now + self.reaches(io, now);
         self.moves(id, io);
