@@ -96,7 +96,7 @@ def a_wake_up_is_lost(self: Lock, waker: Task, waiter: Task) -> None:
     """The waiter was given the lock and is never told."""
 
 
-@fault(Task, "park", "rwsem", STALL, TRACE, tasks=6)
+@fault(Task, "park", "rwsem", STALL, TRACE)
 def a_wake_up_before_the_sleep_is_lost(self: Task, *_: object) -> Any:  # noqa: ANN401
     yield from self.pay()
     self.woken = False
