@@ -209,6 +209,9 @@ CASES = [
     # workload
     Case("  kind: compile", "  kind: compil", "9", "did you mean 'compile'?"),
     Case("  kind: compile\n", "", "8:1", "key 'kind' is missing"),
+    Case(
+        "  kind: compile", "  kind: mix\n  operations: [create, unlink]", "10:16", "a mapping: {op: create}"
+    ),
     Case("  tasks: 2", "  profile: compile-emulated\n  task: 2", "11:3", "did you mean 'tasks'?"),
     Case("  tasks: 2", "  profile: compiler\n  tasks: 2", "10:12", "did you mean 'compile'?"),
     Case("  tasks: 2", "  profile: fio\n  tasks: 2", "10:12", "'fio' is no profile of a 'compile' load"),

@@ -7,7 +7,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, model_validator
 from simfs.scenario.draws import Distribution, Draws
 from simfs.scenario.filesystem import INDEX_LOCKS
 from simfs.scenario.kernel import CountOrDuration, LockUse
-from simfs.scenario.section import Section, Text, refusal
+from simfs.scenario.section import Section, Text, refusal, shorten
 from simfs.scenario.tasks import MAX_TASKS, Count, FileTasks, InitialFiles, Naming, Serving, Tasks
 from simfs.scenario.units import Percentage, PositiveDuration, Size
 from simfs.scenario.words import OneOf
@@ -200,6 +200,13 @@ class MixOperation(Section):
     think: Draws = Field(
         default=Distribution(constant=0.0), description="User CPU time before it, beside the loop's own."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_no_word(cls, given: object) -> object:
+        if isinstance(given, str) and given:
+            raise refusal(f"an operation is a mapping: {{op: {shorten(given.split()[0])}}}")
+        return given
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
