@@ -476,9 +476,28 @@ impl BlockDevice {
 
     /// What a commit writes in the background, so many bytes one behind the other.
     pub async fn write_all<M: Machine>(&self, m: &M, bytes: u64, at: u64) {
-        for from in (0..=bytes).step_by(COMMIT_WRITE as usize) {
-            let part = (bytes - from).min(u64::from(COMMIT_WRITE)) as u32;
+        for (from, part) in parts(bytes) {
             self.io(m, Request::write(part, Some(at + from))).await;
         }
+    }
+}
+
+/// Where the writes of so many bytes begin, and how long each is.
+fn parts(bytes: u64) -> impl Iterator<Item = (u64, u32)> {
+    (0..bytes)
+        .step_by(COMMIT_WRITE as usize)
+        .map(move |from| (from, (bytes - from).min(u64::from(COMMIT_WRITE)) as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parts, COMMIT_WRITE};
+
+    #[test]
+    fn no_write_of_a_commit_is_empty() {
+        let whole = u64::from(COMMIT_WRITE);
+        assert_eq!(parts(2 * whole).collect::<Vec<_>>(), [(0, COMMIT_WRITE), (whole, COMMIT_WRITE)]);
+        assert_eq!(parts(whole + 512).collect::<Vec<_>>(), [(0, COMMIT_WRITE), (whole, 512)]);
+        assert_eq!(parts(0).count(), 0);
     }
 }

@@ -21,6 +21,7 @@ use super::space::delalloc::{Delalloc, WasDirty};
 use super::space::delayed_refs::DelayedRefs;
 use super::space::extents::Extents;
 use super::space::laid_out::SpaceTrees;
+use super::space::outstanding::Outstanding;
 use super::space::Space;
 use super::subvolume::{Dir, Subvolume};
 use super::transaction::commit::Commits;
@@ -118,6 +119,7 @@ pub struct Btrfs {
     pub(super) sums: SumWorkers,
     pub(super) direct: Direct,
     pub(super) reclaim: Reclaim,
+    pub(super) outstanding: Outstanding,
     pub(super) commits: Commits,
     pub(super) transaction: Transaction,
     pub(super) delayed: RefCell<DelayedRoot>,
@@ -181,6 +183,7 @@ impl Btrfs {
             sums: SumWorkers::new(m, costs)?,
             direct: Direct::new(costs)?,
             reclaim: Reclaim::new(costs.rules().reserving),
+            outstanding: Outstanding::default(),
             commits: Commits::new(costs)?,
             fsync: Fsync::new(costs)?,
             transaction,

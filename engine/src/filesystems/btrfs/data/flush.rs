@@ -4,8 +4,8 @@
 
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::BLOCK;
-use crate::waist::Account;
 use crate::waist::Machine;
+use crate::waist::{Account, LockId};
 use crate::writeback::{Flushed, Writeback, REQUEST_PAGES};
 
 impl Flushed for Btrfs {
@@ -18,27 +18,42 @@ impl Flushed for Btrfs {
     }
 
     async fn write_pages<M: Machine>(&self, m: &M, slot: u32, most: u64) {
-        let (wb, ino, mut left) = (&self.storage.writeback, self.file(slot).ino, most);
+        let (wb, mut left) = (&self.storage.writeback, most);
+        while left > 0 {
+            wb.room(m).await;
+            let Some((written, pages)) = self.write_some(m, slot, left).await else { return };
+            left -= pages;
+            wb.submitted(written, slot, pages);
+        }
+    }
+}
+
+impl Btrfs {
+    /// Submits a request of at most so many pages: what its end completes, and its pages. A small file goes into the tree.
+    pub(in crate::filesystems::btrfs) async fn write_some<M: Machine>(
+        &self,
+        m: &M,
+        slot: u32,
+        most: u64,
+    ) -> Option<(LockId, u64)> {
+        let (wb, ino) = (&self.storage.writeback, self.file(slot).ino);
         if self.data(slot).is_small() {
             let inline = self.data(slot).write_back(ino);
+            self.count_dirty(slot);
             wb.note(slot, 0);
             if let Some(extent) = inline.first() {
                 self.write_inline(m, slot, extent.item).await;
             }
-            return;
+            return None;
         }
-        while left > 0 {
-            wb.room(m).await;
-            let extent = self.data(slot).take_extent(ino, left.min(REQUEST_PAGES) * u64::from(BLOCK));
-            let Some(extent) = extent else { return };
-            let (pages, dirty) = (extent.bytes / u64::from(BLOCK), self.data(slot).dirty_pages());
-            wb.note(slot, dirty);
-            left -= pages;
-            m.run(Account::System, self.flusher_time(pages)).await;
-            let mut written = Vec::new();
-            let moved = self.submit_extents(m, slot, ino, vec![extent], (&mut written, false)).await;
-            self.data(slot).flush(self.transid(), &moved);
-            wb.submitted(written[0], slot, pages);
-        }
+        let extent = self.data(slot).take_extent(ino, most.min(REQUEST_PAGES) * u64::from(BLOCK))?;
+        let (pages, dirty) = (extent.bytes / u64::from(BLOCK), self.data(slot).dirty_pages());
+        self.count_dirty(slot);
+        wb.note(slot, dirty);
+        m.run(Account::System, self.flusher_time(pages)).await;
+        let mut written = Vec::new();
+        let moved = self.submit_extents(m, slot, ino, vec![extent], (&mut written, false)).await;
+        self.data(slot).flush(self.transid(), &moved);
+        Some((written[0], pages))
     }
 }

@@ -289,6 +289,12 @@ impl FileData {
         WasDirty { range: inside > 0, others: self.dirty_pages > inside }
     }
 
+    /// Extents that its dirty pages will be, as far as is known, and how many pages they are (`count_max_extents`).
+    pub fn outstanding(&self) -> (u64, u64) {
+        let full = self.dirty_pages * u64::from(BLOCK) / MAX_EXTENT;
+        (self.dirty.len() as u64 + full, self.dirty_pages)
+    }
+
     /// Pages that wait to be written.
     pub fn dirty_pages(&self) -> u64 {
         self.dirty_pages

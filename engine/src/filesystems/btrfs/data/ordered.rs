@@ -48,6 +48,7 @@ enum Placing {
 pub struct OrderedExtents {
     costs: OrderedCosts,
     under_way: RefCell<BTreeMap<u32, Ordered>>,
+    bytes: Cell<u64>,
     next: Cell<u32>,
     waiting: RefCell<Vec<TaskId>>,
     /// The work queues `endio-write` and, for reads, `endio`.
@@ -60,6 +61,7 @@ impl OrderedExtents {
         Ok(Self {
             costs: OrderedCosts::new(costs)?,
             under_way: RefCell::default(),
+            bytes: Cell::new(0),
             next: Cell::new(0),
             waiting: RefCell::default(),
             writes: Rc::new(Workqueue::unbound(m)),
@@ -70,6 +72,16 @@ impl OrderedExtents {
     /// Whether no write is under way.
     pub fn at_rest(&self) -> bool {
         self.under_way.borrow().is_empty()
+    }
+
+    /// Writes that are under way.
+    pub fn count(&self) -> u64 {
+        self.under_way.borrow().len() as u64
+    }
+
+    /// Their bytes (`ordered_bytes`).
+    pub fn bytes(&self) -> u64 {
+        self.bytes.get()
     }
 
     fn has(&self, slot: u32) -> bool {
@@ -93,6 +105,12 @@ impl OrderedExtents {
     /// `btrfs_wait_ordered_range` of a whole file.
     pub async fn wait_for_file<M: Machine>(&self, m: &M, slot: u32) {
         self.wait_while(m, || self.has(slot)).await;
+    }
+
+    /// `btrfs_wait_ordered_roots`: those that there are now.
+    pub async fn wait_for_all<M: Machine>(&self, m: &M) {
+        let Some(last) = self.under_way.borrow().last_key_value().map(|(&id, _)| id) else { return };
+        self.wait_while(m, || self.under_way.borrow().first_key_value().is_some_and(|(&id, _)| id <= last)).await;
     }
 
     /// `lock_and_cleanup_extent_if_need`: what is on its way from this range must get there first.
@@ -133,6 +151,7 @@ impl Btrfs {
         let id = self.ordered.next.get();
         self.ordered.next.set(id.wrapping_add(1));
         self.ordered.under_way.borrow_mut().insert(id, Ordered { slot, extent: *extent, placing });
+        self.ordered.bytes.set(self.ordered.bytes.get() + extent.bytes);
         let request = Request::Write { bytes: extent.bytes as u32, at: Some(at), first: first as u32 };
         let end = End::Both(self.ordered.writes.clone(), (id, written));
         self.submit_data(m, request, extent.bytes, end, waited).await;
@@ -194,6 +213,8 @@ impl Btrfs {
         self.transaction.reservations.release(m).await; // `btrfs_remove_ordered_extent`
         self.transaction.end(m, handle).await;
         self.ordered.under_way.borrow_mut().remove(&id);
+        self.ordered.bytes.set(self.ordered.bytes.get() - ordered.extent.bytes);
+        self.grant_tickets(m).await;
         for task in std::mem::take(&mut *self.ordered.waiting.borrow_mut()) {
             m.wake(task);
         }

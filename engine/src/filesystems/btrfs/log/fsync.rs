@@ -2,8 +2,7 @@
 //! before (`btrfs_sync_file`, `btrfs_log_inode` and `log_one_extent` of Linux 5.9 to 6.18).
 //!
 //! A new file is logged in full, its items copied from the subvolume's tree together; of others the inode and the extents just
-//! written. Left out: extended attributes but for looking for them, and the completion of ordered extents by workers (the syncing
-//! task does it).
+//! written. Left out: extended attributes but for looking for them.
 
 use crate::cost_table;
 use crate::filesystems::btrfs::data::Extent;

@@ -25,6 +25,7 @@ impl Btrfs {
         let (c, wb) = (&self.fsync.costs, &self.storage.writeback);
         let mut extents = self.data(slot).write_back(inode.ino);
         let mut written = Vec::new();
+        self.count_dirty(slot);
         wb.note(slot, 0);
         let bytes: u64 = extents.iter().map(|extent| extent.bytes).sum();
         if extents.is_empty() {

@@ -55,6 +55,7 @@ impl Btrfs {
         let slot = file.inode;
         let inode = self.file(slot);
         self.data(slot).truncate();
+        self.count_dirty(slot);
         self.storage.writeback.truncated(m, slot, 0).await;
         self.sb.calls.truncate_pages(m, file, self.costs.unlink.drop_pages).await;
         self.ordered.wait_for_file(m, slot).await;

@@ -57,6 +57,7 @@ impl<M: Machine> FileOperations<M> for Btrfs {
     async fn write_begin(&self, m: &M, file: &File, _: u32, _: bool) -> u64 {
         self.reclaim_if_needed(m);
         self.wait_for_room(m).await;
+        self.outstanding.promise();
         let delalloc = &self.fs_root(self.file(file.inode).ino).delalloc;
         delalloc.reserve(m, &self.transaction.reservations).await;
         self.data(file.inode).size()
@@ -73,6 +74,7 @@ impl<M: Machine> FileOperations<M> for Btrfs {
         }
         fs_root.delalloc.dirty(m, &self.transaction.reservations, was).await;
         self.data(file.inode).write(offset, u64::from(bytes), self.transid());
+        self.written_in_memory(file.inode);
         self.dirtied(m, file.inode).await;
     }
 

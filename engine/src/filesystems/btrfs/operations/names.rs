@@ -136,6 +136,7 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         m.at("evict");
         self.sb.calls.files.evicted(m, file.inode);
         self.storage.writeback.forget(m, file.inode).await;
+        self.forget_dirty(file.inode);
         self.ordered.wait_for_file(m, file.inode).await; // they hold the inode
         let pages = file.written && self.data(file.inode).has_pages();
         let extents = self.data(file.inode).drop_extents();

@@ -9,6 +9,7 @@ pub mod delayed_refs;
 pub mod extents;
 pub mod free_space;
 pub mod laid_out;
+pub mod outstanding;
 pub mod reservations;
 pub mod runs;
 

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 /// Bytes that are reserved to insert one item: a path may be copied and split at each level (`btrfs_calc_insert_metadata_size`).
-pub(super) const ITEM: u64 = NODE_SIZE as u64 * MAX_LEVEL as u64 * 2;
+pub const ITEM: u64 = NODE_SIZE as u64 * MAX_LEVEL as u64 * 2;
 /// Bytes for a delayed ref, which is an item of the extent tree and one of the free space tree
 /// (`btrfs_calc_delayed_ref_bytes`).
 pub(super) const REF: u64 = 2 * ITEM;
@@ -42,11 +42,12 @@ pub(super) struct Reclaimable {
     pub(super) items: u64,
     pub(super) refs: u64,
     pub(super) pinned: u64,
+    pub(super) delalloc: u64,
 }
 
 impl Reclaimable {
     pub(super) fn all(&self) -> u64 {
-        self.items + self.refs + self.pinned
+        self.items + self.refs + self.pinned + self.delalloc
     }
 }
 
@@ -56,14 +57,16 @@ impl Btrfs {
             items: self.delayed.borrow().items() as u64 * ITEM,
             refs: self.extents.refs.waiting() as u64 * REF,
             pinned: self.extents.refs.space.borrow().pinned_bytes(),
+            delalloc: self.delalloc_room(),
         }
     }
 
     fn needs_reclaim(&self) -> bool {
-        let all = self.reclaimable().all();
-        if all <= HARMLESS {
+        let reclaimable = self.reclaimable();
+        if reclaimable.all() <= HARMLESS {
             return false;
         }
+        let all = reclaimable.all() - if self.mostly_ordered() { reclaimable.delalloc } else { 0 };
         let space = self.extents.refs.space.borrow();
         let nearly_full = space.metadata_used() >= space.metadata_bytes() / 10 * 9;
         !nearly_full && all >= space.promised() / 2
@@ -93,7 +96,11 @@ impl Btrfs {
 
     /// A quarter of what holds most (`flush_space`); whether there was anything.
     async fn reclaim_some<M: Machine>(&self, m: &M, mutex: LockId) -> bool {
-        let Reclaimable { items, refs, pinned } = self.reclaimable();
+        let Reclaimable { items, refs, pinned, delalloc } = self.reclaimable();
+        if delalloc > items + refs {
+            self.shrink_delalloc(m, (delalloc / 4, false), || false).await;
+            return true;
+        }
         let handle = self.transaction.join(m).await;
         if pinned > items + refs {
             self.commit(m, handle, mutex).await;

@@ -5,8 +5,8 @@
 //! worker does what is delayed, a kind after the other, and commits as the last; after each step it grants tickets in their order.
 //! Before, who found no room did that himself, and others waited until he was done.
 //!
-//! Left out: the bytes of handles under way and of dirty data, which count as little as one item here; that evictions and the log flush for
-//! themselves (`BTRFS_RESERVE_FLUSH_LIMIT`); failing with ENOSPC, for which the structures themselves decide.
+//! Left out: the bytes of handles under way, which count as little as one item here; that evictions and the log flush for themselves
+//! (`BTRFS_RESERVE_FLUSH_LIMIT`); failing with ENOSPC, for which the structures themselves decide.
 
 use super::reclaim::{Reclaimable, ITEM, REF};
 use crate::filesystems::btrfs::mount::Btrfs;
@@ -24,10 +24,13 @@ enum Flush {
     Items,
     SomeRefs,
     Refs,
+    Delalloc,
+    DelallocWait,
     Commit,
 }
 
-const STEPS: [Flush; 5] = [Flush::SomeItems, Flush::Items, Flush::SomeRefs, Flush::Refs, Flush::Commit];
+const STEPS: [Flush; 7] =
+    [Flush::SomeItems, Flush::Items, Flush::SomeRefs, Flush::Refs, Flush::Delalloc, Flush::DelallocWait, Flush::Commit];
 
 /// Who waits for room, and who makes it.
 #[derive(Default)]
@@ -130,7 +133,10 @@ impl Btrfs {
     }
 
     /// `btrfs_try_granting_tickets`: as many of the first as there is room for; whether there was any.
-    async fn grant_tickets<M: Machine>(&self, m: &M) -> bool {
+    pub(in crate::filesystems::btrfs) async fn grant_tickets<M: Machine>(&self, m: &M) -> bool {
+        if self.reclaim.tickets.waiting.borrow().is_empty() {
+            return false;
+        }
         let room = self.extents.refs.space.borrow().promised().saturating_sub(self.reclaimable().all());
         let granted = (room / ITEM) as usize;
         self.grant(m, granted).await;
@@ -149,12 +155,17 @@ impl Btrfs {
     /// `flush_space`.
     async fn flush_space<M: Machine>(&self, m: &M, runner: LockId, step: Flush) {
         let (Reclaimable { items, refs, .. }, wanted) = (self.reclaimable(), self.wanted());
+        if let Flush::Delalloc | Flush::DelallocWait = step {
+            let waiting = || !self.reclaim.tickets.waiting.borrow().is_empty();
+            return self.shrink_delalloc(m, (wanted, step == Flush::DelallocWait), waiting).await;
+        }
         let handle = self.transaction.join(m).await;
         match step {
             Flush::SomeItems => _ = self.run_nodes(m, (wanted / ITEM).max(1) * 2).await,
             Flush::Items => _ = self.run_nodes(m, items / ITEM).await,
             Flush::SomeRefs => self.extents.run_delayed_refs(m, runner, (wanted / REF).max(1) as usize).await,
             Flush::Refs => self.extents.run_delayed_refs(m, runner, (refs / REF) as usize).await,
+            Flush::Delalloc | Flush::DelallocWait => {}
             Flush::Commit => return self.commit(m, handle, runner).await,
         }
         self.transaction.end(m, handle).await;
