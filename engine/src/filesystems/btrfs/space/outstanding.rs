@@ -22,6 +22,17 @@ const SUMS: u64 = NODE_SIZE as u64 / 4;
 const LOOPS: u32 = 3;
 const PART: u64 = 8;
 
+/// How `shrink_delalloc` goes about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::filesystems::btrfs) enum Shrink {
+    /// `for_preempt`: it writes once, and waits for nothing.
+    Once,
+    /// `FLUSH_DELALLOC`: it waits for ordered extents if they are more than what is dirty.
+    Begin,
+    /// `FLUSH_DELALLOC_WAIT`.
+    Wait,
+}
+
 /// What a file has.
 #[derive(Clone, Copy, Debug, Default)]
 struct OfFile {
@@ -92,12 +103,12 @@ impl Btrfs {
     pub(in crate::filesystems::btrfs) async fn shrink_delalloc<M: Machine>(
         &self,
         m: &M,
-        (wanted, wait): (u64, bool),
+        (wanted, how): (u64, Shrink),
         go_on: impl Fn() -> bool,
     ) {
         let dirty = || self.outstanding.all.get().pages * u64::from(BLOCK);
         let wanted = wanted.max(dirty() / PART);
-        let wait = wait || self.ordered.bytes() > dirty();
+        let wait = how == Shrink::Wait || (how == Shrink::Begin && self.ordered.bytes() > dirty());
         for _ in 0..LOOPS {
             if dirty() == 0 && self.ordered.at_rest() {
                 return;
@@ -110,7 +121,7 @@ impl Btrfs {
                 m.wchan("shrink_delalloc");
                 m.park().await;
             }
-            if !go_on() {
+            if how == Shrink::Once || !go_on() {
                 return;
             }
         }

@@ -6,6 +6,7 @@
 
 use super::tickets::Tickets;
 use crate::filesystems::btrfs::mount::Btrfs;
+use crate::filesystems::btrfs::space::outstanding::Shrink;
 use crate::filesystems::btrfs::tree::key::NODE_SIZE;
 use crate::filesystems::btrfs::tree::MAX_LEVEL;
 use crate::kernel::btrfs::Reserving;
@@ -98,7 +99,7 @@ impl Btrfs {
     async fn reclaim_some<M: Machine>(&self, m: &M, mutex: LockId) -> bool {
         let Reclaimable { items, refs, pinned, delalloc } = self.reclaimable();
         if delalloc > items + refs {
-            self.shrink_delalloc(m, (delalloc / 4, false), || false).await;
+            self.shrink_delalloc(m, (delalloc / 4, Shrink::Once), || false).await;
             return true;
         }
         let handle = self.transaction.join(m).await;

@@ -10,6 +10,7 @@
 
 use super::reclaim::{Reclaimable, ITEM, REF};
 use crate::filesystems::btrfs::mount::Btrfs;
+use crate::filesystems::btrfs::space::outstanding::Shrink;
 use crate::kernel::btrfs::Reserving;
 use crate::waist::Machine;
 use crate::waist::{LockId, Placement, SpawnKind, TaskId};
@@ -157,7 +158,8 @@ impl Btrfs {
         let (Reclaimable { items, refs, .. }, wanted) = (self.reclaimable(), self.wanted());
         if let Flush::Delalloc | Flush::DelallocWait = step {
             let waiting = || !self.reclaim.tickets.waiting.borrow().is_empty();
-            return self.shrink_delalloc(m, (wanted, step == Flush::DelallocWait), waiting).await;
+            let how = if step == Flush::DelallocWait { Shrink::Wait } else { Shrink::Begin };
+            return self.shrink_delalloc(m, (wanted, how), waiting).await;
         }
         let handle = self.transaction.join(m).await;
         match step {
