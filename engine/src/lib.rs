@@ -11,6 +11,7 @@ pub mod draw;
 #[cfg(feature = "filesystems")]
 pub mod filesystems;
 mod fx;
+mod gathered;
 pub mod hdr;
 pub mod kernel;
 #[cfg(feature = "filesystems")]

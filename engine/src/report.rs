@@ -1,6 +1,7 @@
 //! What a run gives back (`docs/seams.md`, seam 2).
 
 use crate::chain_report::{chains, ChainReports};
+use crate::gathered::gathered;
 use crate::hdr::{encoded, Tally};
 use crate::machine::statistics::{ClassStats, HoldTimes, PlaceStats, WakeStats};
 use crate::machine::{Broken, Outcome, Stall, State, TaskKind, ADD_UP, AUDIT, CALLBACKS, TOLD};
@@ -193,12 +194,12 @@ impl RunResult {
             migrations: state.counters.migrations,
             pulls: state.counters.pulls,
             wakes: TaskKind::ALL.iter().map(|&kind| wakes(kind, &state.wakes[kind as usize])).collect(),
-            delays: state.delays().iter().map(|(name, h)| (*name, latency(h))).collect(),
-            requests: state.requests().iter().map(|(name, h)| (*name, latency(h))).collect(),
+            delays: gathered(state.delays().iter().map(|(name, h)| (*name, latency(h)))),
+            requests: gathered(state.requests().iter().map(|(name, h)| (*name, latency(h)))),
             energy_joules: energy(spec, state, &accounts),
             events: state.processed,
             bytes: state.counters.bytes,
-            latency: state.latencies().iter().map(|(name, h)| (*name, latency(h))).collect(),
+            latency: gathered(state.latencies().iter().map(|(name, h)| (*name, latency(h)))),
             locks: lock_reports(state),
             chains: chains(state, outcome.stall.is_some()),
             laws: law_reports(&outcome.broken, state.chains.on()),

@@ -1,5 +1,6 @@
 //! The words that a spec may use, for those who write specs: schema, completion and refusals are made from them.
 
+use crate::gathered::gathered;
 use crate::kernel::{Rules, ROLES};
 use crate::machine::LockKind;
 use crate::population::cost_names;
@@ -27,12 +28,12 @@ pub fn vocabulary() -> Value {
 
 fn costs() -> Map<String, Value> {
     let kinds = [FilesystemKind::Xfs, FilesystemKind::Btrfs, FilesystemKind::Ext4, FilesystemKind::Tmpfs];
-    kinds.into_iter().map(|kind| (word(kind), json!(cost_names(kind)))).collect()
+    gathered(kinds.into_iter().map(|kind| (word(kind), json!(cost_names(kind)))))
 }
 
 fn parameters() -> Map<String, Value> {
     let all = WorkloadKind::ALL.iter().filter_map(|kind| Some((*kind, params::of(*kind)?)));
-    all.map(|(kind, known)| (word(kind), known.map(params::describe).collect())).collect()
+    gathered(all.map(|(kind, known)| (word(kind), known.map(params::describe).collect())))
 }
 
 fn word(kind: impl serde::Serialize) -> String {

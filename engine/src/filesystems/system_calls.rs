@@ -20,6 +20,9 @@ pub trait Operations<M: Machine>: SuperOperations<M> + FileOperations<M> + 'stat
 
 impl<M: Machine, F: SuperOperations<M> + FileOperations<M> + 'static> Operations<M> for F {}
 
+/// What a call does, where its caller has it. What is common to calls is compiled for each answer, not for each call.
+type Call<'a, T> = Pin<&'a mut (dyn Future<Output = T> + 'a)>;
+
 /// A mounted filesystem whose operations are entered into a ledger, and can be kept from beginning.
 pub struct Recorded<F> {
     fs: Rc<F>,
@@ -40,7 +43,7 @@ impl<F> Recorded<F> {
     }
 
     /// An operation that opens a file.
-    async fn opening<M: Machine, T>(&self, m: &M, site: &'static str, opening: Pin<&mut impl Future<Output = T>>) -> T
+    async fn opening<M: Machine, T>(&self, m: &M, site: &'static str, opening: Call<'_, T>) -> T
     where
         F: Mounted,
     {
@@ -56,7 +59,7 @@ impl<F> Recorded<F> {
         &self,
         m: &M,
         (file, position): (Option<u32>, Position),
-        call: Pin<&mut impl Future<Output = T>>,
+        call: Call<'_, T>,
     ) -> T
     where
         F: Mounted,
@@ -80,7 +83,7 @@ impl<F> Recorded<F> {
         &'a self,
         m: &'a M,
         file: &File,
-        call: Pin<&'a mut impl Future<Output = T>>,
+        call: Call<'a, T>,
     ) -> impl Future<Output = T> + 'a
     where
         F: Mounted,
@@ -106,7 +109,7 @@ impl<F> Recorded<F> {
 
     /// An operation, unless none may begin any more. It stays where its caller has it: a future that is handed on is copied, and an
     /// operation with all that it may come to is large.
-    async fn operation<M: Machine, T>(&self, m: &M, operation: Pin<&mut impl Future<Output = T>>) -> T {
+    async fn operation<M: Machine, T>(&self, m: &M, operation: Call<'_, T>) -> T {
         while self.closed.get() {
             m.park().await;
         }

@@ -40,10 +40,11 @@ macro_rules! rules {
             fn try_from(given: BTreeMap<String, Value>) -> Result<Self, String> {
                 let mut rules = Self::default();
                 for (name, value) in &given {
-                    match name.as_str() {
-                        $($name => rules.$field = choose(name, value)?,)+
+                    let known = match name.as_str() {
+                        $($name => choose(value, &mut rules.$field),)+
                         _ => return Err(format!("kernel.rules: unknown rule '{name}'{}", hint(name, [$($name),+]))),
-                    }
+                    };
+                    known.map_err(|problem| format!("kernel.rules.{name}: {problem}"))?;
                 }
                 Ok(rules)
             }
@@ -369,21 +370,26 @@ rules! {
     "md.flush" => md_flush: block::MdFlush = block::MdFlush::Inline;
 }
 
-fn choose<C: Choice>(name: &str, given: &Value) -> Result<C, String> {
-    let found = C::ALL.iter().find(|value| value.written() == *given).copied();
-    found.ok_or_else(|| {
-        let known: Vec<_> = C::ALL.iter().map(|value| value.written().to_string()).collect();
-        format!("kernel.rules.{name}: {given} is not one of {}", known.join(", "))
+fn choose<C: Choice>(given: &Value, chosen: &mut C) -> Result<(), String> {
+    *chosen = C::ALL[place(given, &|at| C::ALL.get(at).map(|value| value.written()))?];
+    Ok(())
+}
+
+/// Where a value stands among those of a rule: the part that all rules have in common.
+fn place(given: &Value, value: &dyn Fn(usize) -> Option<Value>) -> Result<usize, String> {
+    let known: Vec<_> = (0..).map_while(value).collect();
+    known.iter().position(|value| value == given).ok_or_else(|| {
+        let known: Vec<_> = known.iter().map(Value::to_string).collect();
+        format!("{given} is not one of {}", known.join(", "))
     })
 }
 
 fn describe<C: Choice>(name: &'static str, about: &'static str, default: C) -> Rule {
-    Rule {
-        name,
-        about: about.trim(),
-        values: C::ALL.iter().map(|value| value.written()).collect(),
-        default: default.written(),
-    }
+    described(name, about, &|at| C::ALL.get(at).map(|value| value.written()), default.written())
+}
+
+fn described(name: &'static str, about: &'static str, value: &dyn Fn(usize) -> Option<Value>, default: Value) -> Rule {
+    Rule { name, about: about.trim(), values: (0..).map_while(value).collect(), default }
 }
 
 #[cfg(test)]

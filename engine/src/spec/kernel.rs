@@ -67,17 +67,35 @@ pub struct CfsSpec {
     pub wakeup_granularity_ns: f64,
 }
 
+/// The values of these names, which are all that is given.
+fn values(names: &[&str], given: &BTreeMap<String, f64>) -> Result<Vec<f64>, String> {
+    if let Some(name) = given.keys().find(|name| !names.contains(&name.as_str())) {
+        return Err(format!("unknown field `{name}`"));
+    }
+    names.iter().map(|name| given.get(*name).copied().ok_or_else(|| format!("missing field `{name}`"))).collect()
+}
+
 macro_rules! constants {
     ($(#[$doc:meta])* $name:ident: $($field:ident),+ $(,)?) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Deserialize)]
-        #[serde(deny_unknown_fields)]
+        #[serde(try_from = "BTreeMap<String, f64>")]
         #[allow(missing_docs)] // each is described, with its source, in the timeline of kernels
         pub struct $name { $(pub $field: f64),+ }
 
         impl $name {
             /// Their names.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($field)),+];
+        }
+
+        // What serde derives has code for each of them.
+        impl TryFrom<BTreeMap<String, f64>> for $name {
+            type Error = String;
+
+            fn try_from(given: BTreeMap<String, f64>) -> Result<Self, String> {
+                let mut values = values(Self::NAMES, &given)?.into_iter();
+                Ok(Self { $($field: values.next().expect("one for each name")),+ })
+            }
         }
     };
 }

@@ -17,6 +17,7 @@ use super::tree::search::{TreeOps, DEFAULT_RULES};
 use super::tree::Tree;
 use crate::filesystems::ledger::Ledger;
 use crate::filesystems::{Audit, BLOCK, ROOT};
+use crate::gathered::gathered;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,7 +115,7 @@ impl Btrfs {
         let mut needed = Items { inodes: 1, ..Items::default() };
         let all = ledger.directories();
         let subvolumes = all.iter().filter(|(dir, ..)| is_root_directory(self.directory(*dir).ino));
-        let subvolumes: BTreeMap<_, _> = subvolumes.map(|(dir, parent, name)| ((*parent, name), *dir)).collect();
+        let subvolumes: BTreeMap<_, _> = gathered(subvolumes.map(|(dir, parent, name)| ((*parent, name), *dir)));
         for dir in subvolumes.values().copied().chain([ROOT]) {
             needed.refs.add(self.directory(dir).ino, u64::from(items::inode_ref(0, 0, b"..").size));
         }
@@ -153,7 +154,7 @@ impl Btrfs {
         let expected =
             slots.flat_map(|slot| self.data(slot).items(self.file(slot).ino)).map(|item| (item.key, item.size));
         let has = items.iter().filter(|item| item.key.kind() == ItemKind::ExtentData).map(|item| (item.key, item.size));
-        let (expected, has): (BTreeSet<_>, BTreeSet<_>) = (expected.collect(), has.collect());
+        let (expected, has): (BTreeSet<_>, BTreeSet<_>) = (gathered(expected), gathered(has));
         match expected.symmetric_difference(&has).next() {
             None => Ok(()),
             Some((key, _)) => {
@@ -169,7 +170,7 @@ impl Btrfs {
             ItemKind::ExtentItem => Some((item.key.objectid(), Extent::Data(item.key.offset()))),
             _ => None,
         };
-        items_of(&self.extents.extent.tree.borrow()).iter().filter_map(extent).collect()
+        gathered(items_of(&self.extents.extent.tree.borrow()).iter().filter_map(extent))
     }
 
     /// Free extents and those that the extent tree has been told of fill each block group.
@@ -236,7 +237,7 @@ impl Btrfs {
     fn audit_space(&self, ledger: &Ledger) -> Result<(), String> {
         let space = self.extents.refs.space.borrow();
         let mut used: BTreeSet<(u64, u64)> =
-            self.data_extents(ledger).iter().map(|(&place, extent)| (place, extent.bytes())).collect();
+            gathered(self.data_extents(ledger).iter().map(|(&place, extent)| (place, extent.bytes())));
         let mut use_all =
             |tree: &Tree| used.extend(tree.blocks().map(|block| (tree.place(block), u64::from(NODE_SIZE))));
         self.of_trees(|_, tree| use_all(tree));
@@ -267,7 +268,7 @@ impl Btrfs {
         for (place, bytes) in self.unwritten(ledger) {
             take_out(&mut data, place, bytes);
         }
-        let (expected, has) = (joined(if self.nodatacow { BTreeMap::new() } else { data }), joined(sums.collect()));
+        let (expected, has) = (joined(if self.nodatacow { BTreeMap::new() } else { data }), joined(gathered(sums)));
         let differs =
             expected.iter().find(|run| !has.contains(run)).or_else(|| has.iter().find(|run| !expected.contains(run)));
         match differs {
@@ -279,7 +280,7 @@ impl Btrfs {
     /// Data have as many users as there are files with them.
     fn audit_users(&self, ledger: &Ledger) -> Result<(), String> {
         let mut users: BTreeMap<u64, u32> = BTreeMap::new();
-        let slots: BTreeSet<u32> = ledger.files().iter().map(|&(_, _, slot)| slot).collect();
+        let slots: BTreeSet<u32> = gathered(ledger.files().iter().map(|&(_, _, slot)| slot));
         for place in slots.into_iter().flat_map(|slot| self.data(slot).on_device()).map(|(place, _)| place) {
             *users.entry(place).or_default() += 1;
         }
@@ -302,7 +303,7 @@ impl Btrfs {
     fn data_extents(&self, ledger: &Ledger) -> Extents {
         let files = ledger.files();
         let places = files.iter().flat_map(|&(_, _, slot)| self.data(slot).on_device());
-        places.map(|(place, bytes)| (place, Extent::Data(bytes))).collect()
+        gathered(places.map(|(place, bytes)| (place, Extent::Data(bytes))))
     }
 }
 

@@ -6,6 +6,7 @@ use super::space::Space;
 use super::subvolume::Subvolume;
 use super::tree::key::{Item, ItemKind, LEAF_DATA};
 use super::tree::{BlockId, Tree};
+use crate::gathered::gathered;
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
 use std::cell::RefCell;
@@ -165,14 +166,14 @@ fn shape(tree: &Tree) -> Value {
     for &leaf in &leaves {
         kinds.entry(kind_of_leaf(tree.items(leaf))).or_default().push(leaf);
     }
-    let by_kind: Map<String, Value> = kinds.iter().map(|(kind, of)| ((*kind).to_owned(), fill(tree, of))).collect();
+    let by_kind: Map<String, Value> = gathered(kinds.iter().map(|(kind, of)| ((*kind).to_owned(), fill(tree, of))));
     let first: Vec<Value> = items().take(24).map(item_of_dump).collect();
     json!({
         "root_level": level,
         "leaves": leaves.len(),
-        "nodes_by_level": node_items.iter().map(|(level, lens)| (level.to_string(), json!(lens.len()))).collect::<Map<_, _>>(),
-        "node_items": node_items.iter().map(|(level, lens)| (level.to_string(), json!(lens))).collect::<Map<_, _>>(),
-        "items": sizes.iter().map(|(kind, of)| ((*kind).to_owned(), json!(of.values().sum::<usize>()))).collect::<Map<_, _>>(),
+        "nodes_by_level": gathered::<Map<_, _>, _>(node_items.iter().map(|(level, lens)| (level.to_string(), json!(lens.len())))),
+        "node_items": gathered::<Map<_, _>, _>(node_items.iter().map(|(level, lens)| (level.to_string(), json!(lens)))),
+        "items": gathered::<Map<_, _>, _>(sizes.iter().map(|(kind, of)| ((*kind).to_owned(), json!(of.values().sum::<usize>())))),
         "item_sizes": json!(sizes),
         "leaf_all": fill(tree, &leaves),
         "leaf_by_kind": by_kind,

@@ -31,12 +31,7 @@ impl ThreadGroup {
     }
 
     /// `do_sys_openat2`: what `opening` opens at `site` gets a descriptor, and a reference of the credentials (`init_file`).
-    pub async fn open<M: Machine, T>(
-        &self,
-        m: &M,
-        site: &'static str,
-        opening: Pin<&mut impl Future<Output = T>>,
-    ) -> T {
+    pub async fn open<M: Machine, T>(&self, m: &M, site: &'static str, opening: Pin<&mut dyn Future<Output = T>>) -> T {
         m.at(site);
         let fd = self.files.get_unused_fd(m).await;
         m.touch(self.cred, Access::Atomic);

@@ -4,6 +4,7 @@ use super::mount::Xfs;
 use super::structures::layout;
 use crate::filesystems::ledger::Ledger;
 use crate::filesystems::{Audit, DirId};
+use crate::gathered::gathered;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Audit for Xfs {
@@ -18,7 +19,7 @@ impl Audit for Xfs {
     fn audit(&self, ledger: &Ledger) -> Result<(), String> {
         let id = |dir: DirId| self.directory(dir).id;
         let names: BTreeMap<layout::DirId, _> =
-            ledger.names().into_iter().map(|(dir, names)| (id(dir), names)).collect();
+            gathered(ledger.names().into_iter().map(|(dir, names)| (id(dir), names)));
         let named = self.layout.borrow().audit(&names)?;
         ledger.compare_links(|dir| self.layout.borrow().dir(id(dir)).links())?;
         for (dir, name, slot) in ledger.files() {
@@ -28,7 +29,7 @@ impl Audit for Xfs {
             }
         }
         let further = ledger.files().len() - ledger.inodes().len();
-        if named.values().collect::<BTreeSet<_>>().len() + further != named.len() {
+        if gathered::<BTreeSet<u64>, _>(named.values().copied()).len() + further != named.len() {
             return Err("two files have the same inode".to_owned());
         }
         let (granted, held) = (self.log.grants.granted(), self.log.checkpoints.space());

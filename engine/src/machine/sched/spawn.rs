@@ -3,7 +3,7 @@
 use super::entity::weight_of;
 use super::run_queue::Level;
 use crate::kernel::sched::Groups;
-use crate::machine::context::{Context, Shared};
+use crate::machine::context::{Context, Program, Shared};
 use crate::machine::state::State;
 use crate::machine::task::{Status, Task, TaskKind};
 use crate::waist::{CpuId, Placement, SpawnKind, TaskId};
@@ -22,20 +22,32 @@ where
     P: FnOnce(Context) -> F,
     F: Future<Output = ()> + 'static,
 {
-    let id = {
-        let mut s = shared.state.borrow_mut();
-        let task = s.new_task(parent, placement, spawn_kind);
-        s.number(task)
-    };
-    let context = Context { shared: shared.clone(), id };
-    shared.spawned.borrow_mut().push((id, Box::pin(program(context))));
+    let context = numbered(shared, parent, placement, spawn_kind);
+    let id = context.id;
+    start(shared, parent, spawn_kind, id, Box::pin(program(context)));
+    id
+}
+
+/// The handle of a new task. This and [`start`] are what all programs have in common.
+fn numbered(
+    shared: &Rc<Shared>,
+    parent: Option<(TaskId, CpuId)>,
+    placement: Placement,
+    spawn_kind: SpawnKind,
+) -> Context {
+    let mut s = shared.state.borrow_mut();
+    let task = s.new_task(parent, placement, spawn_kind);
+    Context { shared: shared.clone(), id: s.number(task) }
+}
+
+fn start(shared: &Shared, parent: Option<(TaskId, CpuId)>, spawn_kind: SpawnKind, id: TaskId, program: Program) {
+    shared.spawned.borrow_mut().push((id, program));
     let mut s = shared.state.borrow_mut();
     if spawn_kind == SpawnKind::Setup {
         s.setting_up = Some(id);
     }
     debug_assert_eq!(s.tasks[id as usize].status, Status::Sleeping);
     s.start_task(id, parent.map(|p| p.0));
-    id
 }
 
 impl State {

@@ -2,14 +2,15 @@
 
 use super::mount_with;
 use crate::costs::Costs;
+use crate::gathered::gathered;
 use crate::kernel::roles;
 use crate::lru::Lru;
 use crate::machine::Native;
 use crate::nearest::hint;
 use crate::spec::{FilesystemKind, KernelConstants, RunSpec};
 use crate::waist::Host;
-use serde_json::{json, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::{json, Map, Value};
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 /// The names of all costs that a filesystem of this kind reads, however it is made and mounted.
@@ -39,7 +40,7 @@ pub(super) fn refuse_others(spec: &RunSpec) -> Result<(), String> {
 fn ask(kind: FilesystemKind) -> BTreeSet<String> {
     let locks: &[&str] =
         if kind == FilesystemKind::Xfs { &["interval-tree", "btree", "optimistic"] } else { &["rwsem"] };
-    locks.iter().flat_map(|iolock| ask_mounted(kind, iolock)).collect()
+    gathered(locks.iter().flat_map(|iolock| ask_mounted(kind, iolock)))
 }
 
 fn ask_mounted(kind: FilesystemKind, iolock: &str) -> BTreeSet<String> {
@@ -68,10 +69,8 @@ fn smallest(kind: FilesystemKind, iolock: &str) -> RunSpec {
         "smt_speed",
         "speed",
     ];
-    let ones = |names: &[&str]| {
-        names.iter().map(|name| (*name).to_owned()).zip(std::iter::repeat(1)).collect::<BTreeMap<_, _>>()
-    };
-    let locks: BTreeMap<_, _> = roles().zip(std::iter::repeat("rwsem")).collect();
+    let ones = |names: &[&str]| gathered::<Map<_, _>, _>(names.iter().map(|name| ((*name).to_owned(), 1.into())));
+    let locks: Map<_, _> = gathered(roles().map(|role| (role.to_owned(), "rwsem".into())));
     let spec: Value = json!({
         "seed": 1, "warmup_ns": 0, "duration_ns": 1,
         "machine": {
@@ -84,5 +83,6 @@ fn smallest(kind: FilesystemKind, iolock: &str) -> RunSpec {
         "filesystem": {"kind": kind, "iolock": iolock},
         "workload": {"kind": "create", "tasks": 1}
     });
-    serde_json::from_value(spec).expect("a valid spec")
+    // As text, which specs are read from anyway: a reader for values would be compiled as well.
+    serde_json::from_str(&spec.to_string()).expect("a valid spec")
 }

@@ -4,6 +4,7 @@
 use super::ag::AllocGroup;
 use super::geometry::Geometry;
 use super::layout::{DirId, Layout};
+use crate::gathered::gathered;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A run of blocks of a group and who uses it.
@@ -17,7 +18,7 @@ impl Layout {
     pub fn audit(&self, names: &BTreeMap<DirId, Vec<Vec<u8>>>) -> Result<BTreeMap<(DirId, Vec<u8>), u64>, String> {
         self.check()?;
         let named = self.audit_names(names)?;
-        self.audit_inodes(named.values().copied().collect())?;
+        self.audit_inodes(gathered(named.values().copied()))?;
         self.audit_blocks()?;
         Ok(named)
     }
@@ -42,9 +43,9 @@ impl Layout {
 
     fn audit_inodes(&self, named: Vec<u64>) -> Result<(), String> {
         let g = self.geometry();
-        let mut expected: BTreeSet<u64> = (0..=REALTIME).map(|nth| g.root_ino() + nth).collect();
+        let mut expected: BTreeSet<u64> = gathered((0..=REALTIME).map(|nth| g.root_ino() + nth));
         expected.extend(named); // a file may have several names
-        let used: BTreeSet<u64> = self.groups().groups.iter().flat_map(|group| inodes_in_use(g, group)).collect();
+        let used: BTreeSet<u64> = gathered(self.groups().groups.iter().flat_map(|group| inodes_in_use(g, group)));
         if let Some(ino) = used.difference(&expected).next() {
             return Err(format!("inode {ino} is in use and has no name"));
         }

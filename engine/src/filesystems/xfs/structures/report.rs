@@ -1,6 +1,7 @@
 //! The structures as seen from outside: geometry, placement and growth in the shape of the tables that were read from
 //! real filesystems. Input and output are JSON; only tests ask.
 
+use crate::gathered::gathered;
 use serde::Deserialize;
 use serde_json::{json, Value};
 
@@ -203,7 +204,7 @@ fn placement(g: &Geometry) -> Result<Value, String> {
         (0..4).map(|i| s.mkdir(ROOT, &format!("after{i}")).map(|dir| dir.1)).collect::<Result<_, _>>()?;
     s.layout.check()?;
     let in_dirs: serde_json::Map<String, Value> =
-        files.iter().enumerate().map(|(i, inos)| (format!("d{i:03}"), s.dirs_of(inos, dir_inos[i]))).collect();
+        gathered(files.iter().enumerate().map(|(i, inos)| (format!("d{i:03}"), s.dirs_of(inos, dir_inos[i]))));
     let group = &s.layout.groups().groups[s.agno(dir_inos[0]) as usize];
     Ok(json!({
         "root_dirs_100": {
