@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -224,6 +225,25 @@ def overview(found: Sequence[Recorded]) -> str:
     heads += ['"nothing changes": right signs', "error, %"]
     lines = ([name, *score_cells(rows)] for name, rows in groups)
     return "\n".join(["", *table(heads, lines), NOT_COUNTED, "", law(every), "", *misses(found)])
+
+
+def accuracy(found: Sequence[Recorded]) -> str:
+    """How well throughputs on real machines were said, by kind of filesystem, as JSON: what `simfs compare` quotes.
+
+    The median is a relative error; `right` of `changes` go the measured way.
+    """
+    of: dict[str, list[Row]] = {}
+    for each in found:
+        if each.pair.scenario is not None and each.data.evidence != "emulated":
+            rows = [row for row in each.rows if row.counted and kind(row) == "throughput"]
+            of.setdefault(each.pair.scenario.filesystem.kind, []).extend(rows)
+    scored = {name: score(rows) for name, rows in sorted(of.items())}
+    lines = {
+        name: {"rows": s.rows, "median": round(s.median, 3), "right": s.right, "changes": s.changes}
+        for name, s in scored.items()
+        if s.median is not None
+    }
+    return f"{json.dumps(lines, indent=2)}\n"
 
 
 NOT_COUNTED = """\

@@ -3,8 +3,9 @@
     simfs validate --out results/validate && python docs/predictions.py results/validate
 
 takes the rows and fits of that run into docs/predictions.csv and docs/predictions-fits.csv (those of the data sets
-that were run, others stay) and rewrites what stands between the marks on each page. Without a folder the pages are
-written anew from the two tables. `--check` writes nothing and fails where a page is not what the tables say.
+that were run, others stay) and rewrites what stands between the marks on each page, and simfs/reports/accuracy.json,
+which `simfs compare --format letter` quotes. Without a folder they are written anew from the two tables. `--check`
+writes nothing and fails where one of them is not what the tables say.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from prediction_text import Recorded, about, overview
+from prediction_text import Recorded, about, accuracy, overview
 
 from simfs.experiments.validate import held_to_sources, unpredicted
 from simfs.results.model import quantity
@@ -25,6 +26,8 @@ from simfs.results.validation import Validated
 from simfs.scenario.predicting import predicted
 
 DOCS = Path(__file__).parent
+ACCURACY = DOCS.parent / "simfs/reports/accuracy.json"
+"""How far predictions are off, for the package, which has no docs."""
 MARKS = "<!-- written by docs/predictions.py -->", "<!-- end -->"
 Record = dict[str, str]
 
@@ -48,7 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ran = {record["dataset"] for record in read(options.folder / "rows.csv")}
             take_over(options.folder / "rows.csv", rows, ran)
             take_over(options.folder / "fits.csv", fits, ran)
-        stale = [page for page, text in pages(options.docs, rows, fits) if refresh(page, text, options.check)]
+        found = list(recorded(read(rows), read(fits)))
+        stale = [page for page, text in pages(options.docs, found) if refresh(page, text, options.check)]
+        if options.docs == DOCS and rewrite(ACCURACY, accuracy(found), options.check):
+            stale.append(ACCURACY)
     except StaleError as problem:
         print(
             f"{problem}\nrun `simfs validate --out FOLDER && python docs/predictions.py FOLDER`",
@@ -84,14 +90,19 @@ def refresh(page: Path, generated: str, check: bool) -> bool:
     if len(re.findall(f"{begin}\n.*?{end}", text, re.DOTALL)) != 1:
         raise StaleError(f"{page} needs one line '{MARKS[0]}' and one line '{MARKS[1]}' after it")
     fresh = re.sub(f"({begin}\n).*?({end})", lambda m: m[1] + generated + m[2], text, flags=re.DOTALL)
-    if not check and fresh != text:
-        page.write_text(fresh, "utf-8")
-    return fresh != text
+    return rewrite(page, fresh, check)
 
 
-def pages(docs: Path, rows: Path, fits: Path) -> Iterator[tuple[Path, str]]:
+def rewrite(file: Path, fresh: str, check: bool) -> bool:
+    """Write a file, or only look; whether it differed."""
+    stale = not file.exists() or file.read_text("utf-8") != fresh
+    if stale and not check:
+        file.write_text(fresh, "utf-8")
+    return stale
+
+
+def pages(docs: Path, found: Sequence[Recorded]) -> Iterator[tuple[Path, str]]:
     """Each page with the text between its marks."""
-    found = list(recorded(read(rows), read(fits)))
     for each in found:
         page = docs / "predictions" / f"{each.data.name}.md"
         if not page.exists():

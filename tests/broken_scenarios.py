@@ -245,6 +245,8 @@ CASES = [
     Case("{name: a, title: A}", "{name: a, measure: {seed: 2}}", "14:15", "unknown key 'measure'"),
     Case("{name: a, title: A}", "{name: a, workload: {tsks: 2}}", "14:26", "did you mean 'tasks'?"),
     Case("{name: a, title: A}", "{name: a, locks: {xfs.buffer: mutexx}}", "14:35", "did you mean 'mutex'?"),
+    Case("locks: {xfs.buffer: rwsem}", "locks: {xfs.AGI: rwsem}", "7:9", "a class of locks"),
+    Case("locks: {xfs.buffer: rwsem}", "locks: {vfs.i_rwsem (file): mutex}", "7:9", "mean 'vfs.i_rwsem'?"),
     Case("{name: a, title: A}", "{name: a, machine: sever-24}", "14:24", "did you mean 'server-24'?"),
     Case("{kind: ext4}", "{kind: ext5}", "15:", "did you mean 'ext4'?"),
     Case("{kind: ext4}", "{kind: ext4, agcount: 49}", "15:40", "unknown key 'agcount'"),

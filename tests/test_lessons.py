@@ -16,6 +16,7 @@ from simfs.lessons import LESSONS, lesson
 from simfs.lessons.asked import written
 from simfs.lessons.catalogue import PLACE, find
 from simfs.lessons.marks import marked, parse, score
+from simfs.reports.lesson_figure import spaced
 from simfs.scenario import ScenarioError, expand
 
 RIGHT = st.floats(1, 1e9)
@@ -105,6 +106,13 @@ def test_graders_get_a_score() -> None:
     assert marks["score"] == pytest.approx(100, abs=0.1)
     assert len(marks["marks"]) == len(right)
     assert "Score: 100 of 100" in ran("whatif", "-s", "2", "--guess", guess).stdout
+
+
+@pytest.mark.parametrize(
+    ("place", "said"), [("500ns", "500 ns"), ("0.5us", "0.5 us"), ("semaphore", "semaphore")]
+)
+def test_an_axis_has_a_space_before_the_unit(place: str, said: str) -> None:
+    assert spaced(place) == said
 
 
 @pytest.mark.slow

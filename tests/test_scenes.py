@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from simfs import _engine
 from simfs.cli import app
+from simfs.commands.timeline import _to_simulate
 from simfs.experiments.points import the_point
 from simfs.experiments.scene import LENGTH, LONGEST, Ask, Scene, Watcher, scenes, window_around
 from simfs.reports.timeline_figure import LOOKS, ROWS, figure
@@ -256,3 +257,8 @@ def test_bad_input_is_named(tmp_path: Path, options: list[str], said: str) -> No
     assert answer.exit_code == 2, answer.stdout
     assert said in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize(("start", "said"), [(None, "running"), (3600 * 10**12, "simulating 3,600 s, from")])
+def test_a_late_window_tells_how_much_runs_before_it(start: int | None, said: str) -> None:
+    assert _to_simulate(Ask(start)).startswith(said)

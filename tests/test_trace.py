@@ -42,6 +42,22 @@ def test_the_formats_hold_the_same_events() -> None:
     assert json.loads(RUNNER.invoke(app, [*options, "chrome"]).stdout)["traceEvents"]
 
 
+def test_a_window_in_which_nothing_happens_says_so() -> None:
+    options = [
+        "--set",
+        "workload.tasks=1",
+        "--set",
+        "workload.think=10 ms",
+        "--start",
+        "100 us",
+        "--length",
+        "1 us",
+    ]
+    answer = RUNNER.invoke(app, ["trace", "lock-cycle", *options])
+    assert (answer.exit_code, answer.stdout) == (0, "")
+    assert "nothing happens from 100 us to 101 us" in answer.stderr
+
+
 def test_chromes_format_knows_what_ran_and_was_held_when_it_begins() -> None:
     options = ["--variant", "semaphore", "--set", "workload.tasks=6", "--set", "machine.cpus=2"]
     options += ["--start", "1 ms", "--length", "5 us", "--format", "chrome"]
@@ -59,6 +75,7 @@ def test_chromes_format_knows_what_ran_and_was_held_when_it_begins() -> None:
         (["--variant", "mutexx"], "did you mean 'mutex'?"),
         (["--start", "soon"], "--start"),
         (["--length", "3 parsecs"], "--length"),
+        (["--length", "0 ms"], "--length: must be more than nothing"),
     ],
 )
 def test_bad_input_is_named(options: list[str], said: str) -> None:

@@ -185,12 +185,13 @@ pub enum Places {
 }
 
 impl Places {
-    /// By the word of a scenario: `random`, `own-block`, or any other for blocks in turn.
-    pub fn named(word: &str) -> Self {
+    /// By the word of a scenario; the error says which there are.
+    pub fn named(word: &str) -> Result<Self, String> {
         match word {
-            "random" => Self::Random,
-            "own-block" => Self::OwnBlock,
-            _ => Self::Sequential,
+            "random" => Ok(Self::Random),
+            "own-block" => Ok(Self::OwnBlock),
+            "sequential" => Ok(Self::Sequential),
+            other => Err(format!("unknown places '{other}'; known: random, own-block, sequential")),
         }
     }
 }

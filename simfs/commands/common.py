@@ -107,8 +107,11 @@ def overrides(settings: list[str] | None, seed: int | None) -> list[str]:
     return [*(settings or []), *([] if seed is None else [f"measure.seed={seed}"])]
 
 
-def loaded(scenario: str, given: list[str]) -> Scenario:
-    """The scenario with settings laid over it; tells what of them, and of `points:`, has no effect."""
+def loaded(scenario: str, given: list[str], *, quick: bool = False) -> Scenario:
+    """The scenario with settings laid over it, `quick` for a first look.
+
+    Tells what of the settings, and of `points:`, has no effect.
+    """
     from simfs.scenario import load, selecting_none, swept_anyway, without_effect
 
     found = load(scenario, given)
@@ -122,7 +125,7 @@ def loaded(scenario: str, given: list[str]) -> Scenario:
         notes().print(
             f"--set {key} has no effect: each variant or point sets it itself (a variant's is {own})"
         )
-    return found
+    return found.quick(keys_of(given)) if quick else found
 
 
 def refuse_unknown_variants(names: Iterable[str], known: Collection[str]) -> None:

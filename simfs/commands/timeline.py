@@ -18,7 +18,6 @@ from simfs.commands.common import (
     refuse_unknown_variants,
 )
 from simfs.commands.errors import plain_errors, refusals_of_runs, refused, unwritable
-from simfs.scenario.settings import keys_of
 from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
@@ -93,22 +92,18 @@ def _ending(out: Path) -> str:
 
 
 def _ask(start: str | None, length: str | None, lock: str | None) -> Ask:
-    from simfs.commands.trace import duration_of
+    from simfs.commands.trace import duration_of, length_of
     from simfs.experiments.scene import Ask
 
     begin = None if start is None else round(duration_of(start, "--start") * 1000)
-    span = None if length is None else round(duration_of(length, "--length") * 1000)
-    if span is not None and span <= 0:
-        raise refused("--length: must be more than nothing")
+    span = None if length is None else round(length_of(length) * 1000)
     return Ask(begin, span, lock)
 
 
 def _points(name: str, given: list[str], variants: list[str], *, quick: bool) -> list[tuple[str, Point]]:
     from simfs.experiments.points import the_point
 
-    asked: Scenario = loaded(name, given)
-    if quick:
-        asked = asked.quick(keys_of(given))
+    asked: Scenario = loaded(name, given, quick=quick)
     titles = {variant.name: variant.title or variant.name for variant in asked.variants}
     refuse_unknown_variants(variants, titles)
     if len(variants) > MOST_VARIANTS:
@@ -122,8 +117,21 @@ def _points(name: str, given: list[str], variants: list[str], *, quick: bool) ->
 def _scenes(points: list[tuple[str, Point]], ask: Ask) -> list[Scene]:
     from simfs.experiments.scene import filmed
 
-    notes().print(f"{', '.join(point.id for _, point in points)}: running")
-    return filmed(points, ask)
+    running = f"{', '.join(point.id for _, point in points)}: {_to_simulate(ask)}"
+    notes().print(running)
+    with notes().status(running):  # moves in a terminal, as a run tells nothing before it ends
+        return filmed(points, ask)
+
+
+def _to_simulate(ask: Ask) -> str:
+    """What has to run until the window is over."""
+    from simfs.experiments.scene import LENGTH
+    from simfs.reports.numbers import duration
+
+    if ask.start is None:
+        return "running"
+    end = ask.start + (ask.length or LENGTH)
+    return f"simulating {duration(end / 1000)}, from the beginning to the end of the window"
 
 
 def _drawn(scenes: list[Scene], ending: str) -> bytes:

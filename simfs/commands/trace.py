@@ -78,13 +78,13 @@ def trace(
     with plain_errors():
         from simfs.scenario import to_run_spec
 
-        begin, span = duration_of(start, "--start"), duration_of(length, "--length")
+        begin, span = duration_of(start, "--start"), length_of(length)
         _check(output)
         point = _point(scenario, overrides(settings, seed), variant)
-        text = json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": max(begin + span, 1.0)})
+        text = json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": begin + span})
         with refusals_of_runs():
             watched, equal = _watched(text, engine, start=round(begin * 1000))
-        window = (round(begin * 1000), round((begin + max(span, 1.0)) * 1000))
+        window = (round(begin * 1000), round((begin + span) * 1000))
         _print(watched, output, window)
     raise typer.Exit(0 if equal else BROKEN)
 
@@ -105,6 +105,14 @@ def duration_of(text: str, option: str) -> float:
         return checked_duration(0 if text == "0" else text)
     except ValueError as error:
         raise refused(f"{option}: {error}") from None
+
+
+def length_of(text: str) -> float:
+    """The length of a window on the command line (ns)."""
+    span = duration_of(text, "--length")
+    if span <= 0:
+        raise refused("--length: must be more than nothing")
+    return span
 
 
 def _point(name: str, given: list[str], variant: str | None) -> Point:
@@ -146,9 +154,12 @@ def _watched(spec: str, engine: Machine, start: int) -> tuple[Watched, bool]:
 
 
 def _print(watched: Watched, output: TraceFormat, window: tuple[int, int]) -> None:
+    from simfs.reports.numbers import duration
     from simfs.reports.trace import line, record
 
     events = watched[2]
+    if not events:
+        notes().print(f"nothing happens from {duration(window[0] / 1000)} to {duration(window[1] / 1000)}")
     match output:
         case TraceFormat.TEXT:
             emit("".join(f"{line(event)}\n" for event in events))

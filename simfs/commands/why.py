@@ -21,7 +21,6 @@ from simfs.commands.common import (
     overrides,
 )
 from simfs.commands.errors import complain, plain_errors, refusals_of_runs, refused
-from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
     from simfs.results.chains import Why
@@ -105,9 +104,7 @@ def _refuse(at: str | None, task: int | None, output: WhyFormat) -> None:
 def _point(name: str, given: list[str], variant: str | None, *, quick: bool) -> tuple[Scenario, Point]:
     from simfs.experiments.points import the_point
 
-    asked = loaded(name, given)
-    if quick:
-        asked = asked.quick(keys_of(given))
+    asked = loaded(name, given, quick=quick)
     with refusals_of_runs():
         return asked, the_point(asked, variant)
 

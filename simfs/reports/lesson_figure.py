@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -64,7 +65,7 @@ def draw(axes: Axes, curves: Sequence[Line], *, log_x: bool = False, log_y: bool
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
     elif not numeric:
-        axes.set_xticks(range(len(names)), names)
+        axes.set_xticks(range(len(names)), [spaced(name) for name in names])
     elif all(float(name).is_integer() for name in names):
         axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 4, 8, 10], integer=True))
     if log_y:
@@ -74,6 +75,11 @@ def draw(axes: Axes, curves: Sequence[Line], *, log_x: bool = False, log_y: bool
     else:
         from_zero(axes)
     thousands(axes)
+
+
+def spaced(place: str) -> str:
+    """A quantity with the space before its unit that guesses leave out; names stay as they are."""
+    return re.sub(r"^([\d.]+)([a-zA-Z]+)$", r"\1 \2", place)
 
 
 def _look(kind: Kind, at: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from simfs.scenario.document import Document, Path_
 from simfs.scenario.expectation import coordinates, instances
 from simfs.scenario.expectation_parser import parse
 from simfs.scenario.filesystem import NoFilesystem, Xfs
-from simfs.scenario.lock_checks import lock_problems
+from simfs.scenario.lock_checks import lock_problems, role_of
 from simfs.scenario.machine import MachineUse
 from simfs.scenario.models import load_kernel, load_workload
 from simfs.scenario.overlay import split_key
@@ -239,7 +239,13 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
     if not isinstance(scenario.workload, PythonTasks):  # a program may name its locks as it likes
         holder = scenario.workload if isinstance(scenario.workload, LockTasks) else scenario.filesystem
         own = holder.roles if isinstance(holder, LockTasks | Xfs) else {}
-        yield from _unknown(scenario.lock_roles, [*spec["locks"], *own], ("locks",), "lock role", document)
+        known = [*spec["locks"], *own]
+        for name in scenario.lock_roles:
+            if name not in known and (role := role_of(name)) in known:
+                at = document.place_of(("locks", name)).key
+                yield Problem(at, f"'{name}' is a class of locks; their kind is set by their role", role)
+            else:
+                yield from _unknown([name], known, ("locks",), "lock role", document)
 
 
 def _rule_problems(given: Mapping[str, bool | str], document: Document) -> Iterator[Problem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from simfs.machine.locks.policy import OF_GUESTS, SPINLOCKS, UNGUARDED
@@ -13,6 +14,20 @@ from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 from simfs.scenario.workload import LockCycle, PythonTasks
 from simfs.vocabulary import vocabulary
+
+ROLES = {
+    r"xfs\.(AGI|AGF|inobt|finobt|directory block|inode cluster)": "xfs.buffer",
+    r"btrfs\..+ tree( L\d+)?": "btrfs.tree",
+    r"btrfs\..+ log_mutex": "btrfs.log_mutex",
+    r"ext4\.inode table": "ext4.buffer",
+}
+"""Roles of classes of locks whose names are not like theirs."""
+
+
+def role_of(lock: str) -> str:
+    """The role of a lock as results name it: `vfs.i_rwsem` of `vfs.i_rwsem (file)#3`."""
+    name = re.sub(r"( \(.*\))?(#\d+)?$", "", lock)
+    return next((role for names, role in ROLES.items() if re.fullmatch(names, name)), name)
 
 
 def lock_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
@@ -29,11 +44,8 @@ def lock_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
             message = f"{'.'.join(map(str, path))}: {shorten(use)} is not one of {', '.join(known)}"
             yield Problem(at, message, nearest(use, known))
         elif path == ("locks", "futex.bucket") and use not in SPINLOCKS:
-            at, message = (
-                document.place_of(path).value,
-                f"locks.futex.bucket: {use} is none of {', '.join(SPINLOCKS)}",
-            )
-            yield Problem(at, message, nearest(use, SPINLOCKS))
+            message = f"locks.futex.bucket: {use} is none of {', '.join(SPINLOCKS)}"
+            yield Problem(document.place_of(path).value, message, nearest(use, SPINLOCKS))
         elif misfit := _misfit(scenario, use):
             yield Problem(document.place_of(path).value, f"{'.'.join(map(str, path))}: {misfit}")
     for name, reference in own.items():

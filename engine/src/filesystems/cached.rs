@@ -2,6 +2,7 @@
 
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::fs_type::FsType;
 use crate::filesystems::inodes::hash_table::HashTable;
 use crate::filesystems::names::dcache::hash;
 use crate::filesystems::DirId;
@@ -81,21 +82,21 @@ pub struct InCore {
 }
 
 impl InCore {
-    /// Of a filesystem by its kind; the error names what is missing.
-    pub fn new(costs: &Costs<'_>, kind: &str) -> Result<Self, String> {
+    /// Of a type of filesystem; the error names what is missing.
+    pub fn new(costs: &Costs<'_>, fs: &FsType) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         let dentry = lines("vfs_dentry.struct")?;
-        let used = lines("vfs_inode.used")? + lines(&format!("{kind}_inode.used"))?;
+        let used = lines("vfs_inode.used")? + fs.inode_lines(costs, "used")?;
         Ok(Self {
             files: BySlot::default(),
             freed: RefCell::default(),
             grace: GRACE_TICKS * costs.tick(),
             unlisted: RefCell::default(),
-            names: HashTable::new(costs, kind, DCACHE_SCALE)?,
+            names: HashTable::new(costs, fs, DCACHE_SCALE)?,
             walk: Looks::at(lines("vfs_dentry.index")?, dentry),
             dentry: Looks::at(0, dentry),
             used: Looks::at(0, used),
-            whole: Looks::at(0, lines(&format!("{kind}_inode.struct"))?),
+            whole: Looks::at(0, fs.inode_lines(costs, "struct")?),
         })
     }
 

@@ -4,6 +4,7 @@
 use super::by_slot::BySlot;
 use super::cached::InCore;
 use super::costs::Costs;
+use super::fs_type::FsType;
 use super::names::dcache::Dcache;
 use super::names::dentry::Dentries;
 use super::names::parents::Children;
@@ -101,26 +102,26 @@ pub struct Calls {
     /// The lists of pages; by file, its folios that are new since it was laid out.
     lru: Rc<Lru>,
     written: BySlot<u64>,
-    /// Reads are those of `filemap_read`. tmpfs has its own, whose pages are on other lists.
+    /// Reads are those of `filemap_read`. Files that are in memory only have their own, whose pages are on other lists.
     reads_mark: bool,
 }
 
 impl Calls {
     /// From the cost tables; the error names what is missing.
-    pub fn new<M: Machine>(m: &M, kind: &str, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, fs: &FsType, costs: &Costs<'_>) -> Result<Self, String> {
         let (dentries, directories) = (Dentries::new(m, costs), Dentries::new(m, costs));
         let root = costs.rules().creat_counts_root.then(|| Dentries::new(m, costs));
-        let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
+        let (files, dcache) = (InCore::new(costs, fs)?, Dcache::new(m, fs, costs));
         let rename_lock = RenameLock::new(m, costs)?;
-        let asks_directory = kind == "ext4" && costs.rules().open_counts_directory;
+        let asks_directory = fs.encrypts && costs.rules().open_counts_directory;
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
         let (rules, children) =
             (costs.rules(), Children::new(costs.rules().dentry_line, costs.rules().kill_counts_parent));
-        let (costs, folios) = (CallCosts::new(costs)?, Folios::new(kind, costs)?);
-        let (folio_words, written) = (FolioWords::new(m, kind), BySlot::default());
+        let (costs, folios) = (CallCosts::new(costs)?, Folios::new(fs, costs)?);
+        let (folio_words, written) = (FolioWords::new(m, fs), BySlot::default());
         let (writers, pages) = (BySlot::default(), DataPages::default());
         let (open_files, locks) = (OpenFiles::new(&rules), FileLocks::new(m, &rules, costs.posix_lock));
-        let (label, summed) = (Label::new(m, &rules), StatfsSums::new(m, kind));
+        let (label, summed) = (Label::new(m, &rules), StatfsSums::new(m, fs.statfs_counters));
         Ok(Self {
             costs,
             fstat,
@@ -145,7 +146,7 @@ impl Calls {
             summed,
             lru,
             written,
-            reads_mark: kind != "tmpfs",
+            reads_mark: !fs.in_memory,
         })
     }
 

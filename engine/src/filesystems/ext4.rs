@@ -27,6 +27,7 @@ mod walk;
 
 use super::cached::Looks;
 use super::costs::Costs;
+use super::fs_type::FsType;
 use super::ledger::Ledger;
 use super::vfs::SuperBlock;
 use super::Audit;
@@ -74,6 +75,15 @@ pub struct Options {
     /// Length of a tick, in which an inode's times change once.
     pub tick: Time,
 }
+
+/// `statfs` adds up `s_freeclusters_counter`, `s_dirtyclusters_counter` and `s_freeinodes_counter` (`ext4_statfs`).
+const EXT4: FsType = FsType {
+    name: "ext4",
+    statfs_counters: 3,
+    encrypts: true,
+    in_memory: false,
+    large_folios: Some(|rules| rules.ext4_large_folios),
+};
 
 /// A mounted ext4.
 pub struct Ext4 {
@@ -132,7 +142,7 @@ impl Ext4 {
         let ialloc = Ialloc::new(count as u32, GROUP_BYTES, options.inode_ratio, clusters, by_flex);
         let (root, seed) = (ialloc.root(), options.hash_seed);
         let below = options.below.map(|name| ialloc.fill_directory(half_md4(seed, name.as_bytes()))).transpose()?;
-        let sb = SuperBlock::new(m, "ext4", costs)?;
+        let sb = SuperBlock::new(m, &EXT4, costs)?;
         let flags = costs.rules().shutdown_checks.then(|| orphans.lock());
         let beside = Beside {
             owner: sb.line,

@@ -8,6 +8,7 @@ mod by_slot;
 pub mod cached;
 pub mod calls;
 pub mod ext4;
+pub mod fs_type;
 pub mod inodes;
 pub mod ledger;
 pub mod log_area;

@@ -7,14 +7,8 @@ use crate::waist::{Account, LockId, Machine, Side, Time};
 pub struct StatfsSums(Vec<LockId>);
 
 impl StatfsSums {
-    /// Of a filesystem by its kind. btrfs has none: it adds up its space_infos.
-    pub fn new<M: Machine>(m: &M, kind: &str) -> Self {
-        let counters = match kind {
-            "xfs" => 3,   // m_icount, m_ifree, m_fdblocks: xfs_fs_statfs
-            "ext4" => 3,  // s_freeclusters_counter, s_dirtyclusters_counter, s_freeinodes_counter: ext4_statfs
-            "tmpfs" => 1, // used_blocks: shmem_statfs
-            _ => 0,
-        };
+    /// Of so many counters.
+    pub fn new<M: Machine>(m: &M, counters: u32) -> Self {
         Self((0..counters).map(|_| m.new_lock(m.class("vfs.percpu_counter", "vfs.percpu_counter"))).collect())
     }
 

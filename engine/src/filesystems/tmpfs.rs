@@ -5,6 +5,7 @@ mod sb_info;
 
 use super::by_slot::FreeSlots;
 use super::costs::Costs;
+use super::fs_type::FsType;
 use super::inodes::listed;
 use super::ledger::Ledger;
 use super::names::namei::InodeOperations;
@@ -60,6 +61,10 @@ struct Inode {
     size: u64,
 }
 
+/// `statfs` adds up `used_blocks` (`shmem_statfs`).
+const TMPFS: FsType =
+    FsType { name: "tmpfs", statfs_counters: 1, encrypts: false, in_memory: true, large_folios: None };
+
 /// A mounted tmpfs.
 pub struct Tmpfs {
     sb: SuperBlock,
@@ -80,7 +85,7 @@ impl Tmpfs {
     /// An empty tmpfs with its root directory.
     pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
         let fs = Self {
-            sb: SuperBlock::new(m, "tmpfs", costs)?,
+            sb: SuperBlock::new(m, &TMPFS, costs)?,
             costs: TmpfsCosts::new(costs)?,
             info: SbInfo::new(m),
             offsets: Offsets::new(costs)?,

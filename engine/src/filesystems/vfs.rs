@@ -2,6 +2,7 @@
 
 use super::calls::Calls;
 use super::costs::Costs;
+use super::fs_type::FsType;
 use super::inodes::inode_cache::InodeCache;
 use super::inodes::links::Links;
 use super::inodes::super_line::SuperLine;
@@ -40,13 +41,13 @@ pub struct SuperBlock {
 }
 
 impl SuperBlock {
-    /// Makes the locks of a mount of this kind; the error names a cost that is missing.
-    pub fn new<M: Machine>(m: &M, kind: &str, costs: &Costs<'_>) -> Result<Self, String> {
+    /// Makes the locks of a mount of this type; the error names a cost that is missing.
+    pub fn new<M: Machine>(m: &M, fs: &FsType, costs: &Costs<'_>) -> Result<Self, String> {
         let freeze = m.class("vfs.freeze", "vfs.freeze");
         Ok(Self {
             freeze: m.new_lock(freeze),
             line: SuperLine::new(m, costs),
-            inodes: InodeCache::new(m, kind, costs)?,
+            inodes: InodeCache::new(m, fs, costs)?,
             links: Links::default(),
             times: Times::new(costs),
             rename_mutex: m.new_lock(m.class("vfs.s_vfs_rename_mutex", "vfs.s_vfs_rename_mutex")),
@@ -54,7 +55,7 @@ impl SuperBlock {
             file_callback: costs.rules().file_callback,
             i_rwsem: m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"),
             directory_i_rwsem: m.class("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
-            calls: Calls::new(m, kind, costs)?,
+            calls: Calls::new(m, fs, costs)?,
             thread_groups: ThreadGroups::default(),
         })
     }

@@ -59,7 +59,7 @@ impl Jobs {
             fsync: w.number("fsync") as u32,
             sync: w.number("sync") > 0.0,
             iodepth: w.number("iodepth") as u32,
-            places: Places::named(w.word("places")),
+            places: Places::named(w.word("places")).map_err(|e| format!("workload.params.places: {e}"))?,
             choice: Choice::of(w)?,
             user: from_ns(w.number("user_ns") * speed),
         };

@@ -110,7 +110,7 @@ impl Operation {
             upto,
             on,
             sync: o["sync"].as_bool().unwrap_or(false),
-            places: o["places"].as_str().map_or(Places::Sequential, Places::named),
+            places: o["places"].as_str().map_or(Ok(Places::Sequential), Places::named)?,
             bytes: number(o, "bytes", 4096.0) as u32,
             think,
             repeat: number(o, "repeat", 1.0) as u32,

@@ -35,6 +35,7 @@ use super::tree::search::Rules;
 use super::tree::Tree;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::fs_type::FsType;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
 use crate::kernel::btrfs::{DirtyInode, NocowCheck};
@@ -105,6 +106,10 @@ pub struct Disk {
     /// The device, if the run has one.
     pub device: Rc<BlockDevice>,
 }
+
+/// `statfs` adds up its space_infos (`btrfs_statfs`).
+const BTRFS: FsType =
+    FsType { name: "btrfs", statfs_counters: 0, encrypts: false, in_memory: false, large_folios: None };
 
 /// A mounted btrfs.
 pub struct Btrfs {
@@ -197,7 +202,7 @@ impl Btrfs {
             dirty_inode: costs.rules().dirty_inode,
             costs: operations,
             walked: Walked::default(),
-            sb: SuperBlock::new(m, "btrfs", costs)?.overwriting_apart(overwritten),
+            sb: SuperBlock::new(m, &BTRFS, costs)?.overwriting_apart(overwritten),
             subvolumes: kernel.subvolumes,
             directories: RefCell::default(),
             free_directories: RefCell::default(),

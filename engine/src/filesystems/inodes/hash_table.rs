@@ -6,6 +6,7 @@
 
 use crate::filesystems::cached::{used_ago, Looks};
 use crate::filesystems::costs::Costs;
+use crate::filesystems::fs_type::FsType;
 use crate::fx::FxMap;
 use crate::memory::hash_buckets;
 use crate::waist::{CachedId, Machine};
@@ -26,12 +27,12 @@ pub struct HashTable {
 }
 
 impl HashTable {
-    /// With a bucket for `2^scale` bytes of the machine's memory, of a filesystem by its kind; the error names what is missing.
-    pub fn new(costs: &Costs<'_>, kind: &str, scale: u32) -> Result<Self, String> {
+    /// With a bucket for `2^scale` bytes of the machine's memory, of a type of filesystem; the error names what is missing.
+    pub fn new(costs: &Costs<'_>, fs: &FsType, scale: u32) -> Result<Self, String> {
         let lines_of = |name: &str| costs.number(name).map(|n| n as u32);
         let look = lines_of("vfs_hash.new_index")?;
         let dentry = Looks::at(lines_of("vfs_dentry.index")?, lines_of("vfs_dentry.struct")?);
-        let inode = Looks::at(0, lines_of(&format!("{kind}_inode.struct"))?);
+        let inode = Looks::at(0, fs.inode_lines(costs, "struct")?);
         Ok(Self {
             lines: lines(costs.memory().unwrap_or(UNKNOWN), scale),
             look: (look > 0).then(|| Looks::at(0, look)),

@@ -4,6 +4,7 @@
 //! What is done under these locks is part of a traced step: callers hand in the step's time and get back what is left of it.
 
 use crate::filesystems::costs::Costs;
+use crate::filesystems::fs_type::FsType;
 use crate::filesystems::inodes::hash_table::HashTable;
 use crate::filesystems::inodes::listed::{Entry, Lists, Pointers, OTHERS};
 use crate::kernel::vfs::{InodeHash, InodeList, InodeLookup};
@@ -57,7 +58,7 @@ const SCALE: u32 = 14;
 
 impl InodeCache {
     /// Makes the locks; the error names a cost that is missing.
-    pub fn new<M: Machine>(m: &M, kind: &str, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, fs: &FsType, costs: &Costs<'_>) -> Result<Self, String> {
         let rules = costs.rules();
         let (hash, list) =
             (m.class("vfs.inode_hash_lock", "vfs.inode_hash"), m.class("vfs.s_inode_list_lock", "vfs.inode_list"));
@@ -66,7 +67,7 @@ impl InodeCache {
         Ok(Self {
             hash: (0..chains).map(|_| m.new_lock(hash)).collect(),
             hash_hold: costs.sum(&["inode_hash"])?,
-            table: HashTable::new(costs, kind, SCALE)?,
+            table: HashTable::new(costs, fs, SCALE)?,
             chains: Chains::new(costs)?,
             lookup: rules.inode_lookup,
             lists: (0..lists).map(|_| m.new_lock(list)).collect(),

@@ -5,6 +5,7 @@
 
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::fs_type::FsType;
 use crate::filesystems::DirId;
 use crate::kernel::vfs::DentryLru;
 use crate::waist::Machine;
@@ -39,13 +40,13 @@ pub struct Dcache {
 }
 
 impl Dcache {
-    /// For a kernel's rules; dentries of tmpfs are always in use.
-    pub fn new<M: Machine>(m: &M, kind: &str, costs: &Costs<'_>) -> Self {
+    /// For a kernel's rules and a type of filesystem.
+    pub fn new<M: Machine>(m: &M, fs: &FsType, costs: &Costs<'_>) -> Self {
         let rules = costs.rules();
         let class = m.class("vfs.dentry_lru_lock", "vfs.dentry_lru");
         let cpus_per_node = costs.cpus_per_node().clamp(1, m.cpus());
         let nodes = match rules.dentry_lru {
-            _ if kind == "tmpfs" => 0,
+            _ if fs.in_memory => 0,
             DentryLru::Global => 1,
             DentryLru::PerNode => m.cpus().div_ceil(cpus_per_node),
         };

@@ -110,13 +110,12 @@ impl DataPages {
         let file = self.files.get_or_make(slot, Rc::default);
         let end = offset + u64::from(bytes.max(1));
         for page in offset / PAGE..end.div_ceil(PAGE) {
-            let body = self.body(m, &file, slot, page);
+            let (body, contents) = file.with(page, |of| (self.body(m, &file, of, (slot, page)), of.used_by(m)));
             let (from, to) = (offset.max(page * PAGE) - page * PAGE, end.min((page + 1) * PAGE) - page * PAGE);
             let part = (to - from) as u32;
             let in_memory = m.use_block(body, part + LOOK.bytes());
             m.fetch_block(body, LOOK.chain, LOOK.others);
             m.stream_block(body, part);
-            let contents = file.with(page, |page| page.used_by(m));
             if let Some(contents) = contents.filter(|_| !in_memory) {
                 m.touch_contents(contents, (from / LINE) as u32..to.div_ceil(LINE) as u32, access);
             }
@@ -151,9 +150,9 @@ impl DataPages {
     }
 
     /// The body of a page. One that was there before the run was used last at any time before; one that was written in it, now.
-    fn body<M: Machine>(&self, m: &M, file: &FilePages, slot: u32, page: u64) -> CachedId {
+    fn body<M: Machine>(&self, m: &M, file: &FilePages, of: &mut Page, (slot, page): (u32, u64)) -> CachedId {
         let number = (u64::from(slot) << 32) + page;
-        let new = || m.new_block(0..0, file.laid_out.then(|| used_ago(number, self.before.get(), PAGE as u32)));
-        file.with(page, |page| *page.body.get_or_insert_with(new))
+        let ago = || used_ago(number, self.before.get(), PAGE as u32);
+        *of.body.get_or_insert_with(|| m.new_block(0..0, file.laid_out.then(ago)))
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! A call uses those of its first page only, and each page has a folio of its own here.
 
+use crate::filesystems::fs_type::FsType;
 use crate::filesystems::File;
 use crate::fx::FxMap;
 use crate::waist::{Access, Account, ClassId, LineId, LockId, Machine, Side, Time};
@@ -58,9 +59,9 @@ pub struct FolioWords {
 }
 
 impl FolioWords {
-    /// Of a kind of filesystem.
-    pub fn new<M: Machine>(m: &M, kind: &str) -> Self {
-        let locks = (kind == "tmpfs").then(|| m.class("mm.folio_lock", "mm.folio_lock"));
+    /// Of a type of filesystem.
+    pub fn new<M: Machine>(m: &M, fs: &FsType) -> Self {
+        let locks = fs.in_memory.then(|| m.class("mm.folio_lock", "mm.folio_lock"));
         Self { locks, words: RefCell::default() }
     }
 

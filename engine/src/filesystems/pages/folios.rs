@@ -3,6 +3,7 @@
 
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::fs_type::FsType;
 use crate::waist::Time;
 
 cost_table!(Pages { read: ["call.read_page"], overwrite: ["call.overwrite_page"], append: ["call.append_page"] });
@@ -26,18 +27,16 @@ pub struct Folios {
 }
 
 impl Folios {
-    /// Of a kind of filesystem, by the rules of the kernel.
-    pub fn new(kind: &str, costs: &Costs<'_>) -> Result<Self, String> {
+    /// Of a type of filesystem, by the rules of the kernel.
+    pub fn new(fs: &FsType, costs: &Costs<'_>) -> Result<Self, String> {
         let page = Pages::new(costs)?;
-        let large = match kind {
-            "xfs" => costs.rules().xfs_large_folios,
-            "ext4" => costs.rules().ext4_large_folios,
-            _ => {
+        Ok(match fs.large_folios {
+            Some(large) => Self { large: large(&costs.rules()), page, folio: SmallFolios::new(costs)? },
+            None => {
                 let folio = SmallFolios { read: page.read, overwrite: page.overwrite, append: page.append };
-                return Ok(Self { large: false, page, folio });
+                Self { large: false, page, folio }
             }
-        };
-        Ok(Self { large, page, folio: SmallFolios::new(costs)? })
+        })
     }
 
     /// Reading so many pages that are cached.

@@ -21,6 +21,7 @@ use super::structures::layout::{self, Layout, ROOT};
 use super::structures::touch::chunks;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::fs_type::FsType;
 use crate::filesystems::log_area::LogArea;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
@@ -136,6 +137,15 @@ impl XfsDirectory {
     }
 }
 
+/// `statfs` adds up `m_icount`, `m_ifree` and `m_fdblocks` (`xfs_fs_statfs`).
+const XFS: FsType = FsType {
+    name: "xfs",
+    statfs_counters: 3,
+    encrypts: false,
+    in_memory: false,
+    large_folios: Some(|rules| rules.xfs_large_folios),
+};
+
 /// A mounted XFS.
 pub struct Xfs {
     pub(super) layout: RefCell<Layout>,
@@ -211,7 +221,7 @@ impl Xfs {
         // mkfs.xfs puts it into the group in the middle.
         let before = u64::from(geometry.agcount / 2) * u64::from(geometry.agblocks);
         let area = LogArea::new(bytes(before), bytes(u64::from(geometry.logblocks)));
-        let sb = SuperBlock::new(m, "xfs", costs)?;
+        let sb = SuperBlock::new(m, &XFS, costs)?;
         let fs = Self {
             layout: RefCell::new(layout),
             costs: OperationCosts::new(costs)?,

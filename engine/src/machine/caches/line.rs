@@ -4,6 +4,7 @@
 //! one after the other, each priced by the distance between the CPUs). An access is a hit, or waits for the transfers
 //! before it and then for its own.
 
+use super::coming::{Coming, Load};
 use super::rounds::Rounds;
 use crate::machine::cpus::cpu_set::CpuSet;
 use crate::machine::cpus::topology::Topology;
@@ -26,7 +27,7 @@ pub struct Line {
     /// Its owner has loaded it, and not written to it since.
     unmodified: bool,
     /// To whom it comes by loads, in this order, where loads may take it.
-    coming: Vec<Coming>,
+    coming: Option<Box<Coming>>,
     span: u32,
     /// Transfers so far.
     pub transfers: u64,
@@ -47,15 +48,6 @@ pub enum Home {
     Memory,
 }
 
-/// A load that has asked for the line.
-#[derive(Clone, Copy, Debug)]
-struct Coming {
-    to: CpuId,
-    at: Time,
-    /// It takes the line, so that the next instruction may write to it.
-    takes: bool,
-}
-
 impl Line {
     /// A line that nobody has yet: the first access is a hit (it comes with the structure's own cost).
     pub fn new(span: u32) -> Self {
@@ -67,7 +59,7 @@ impl Line {
             keeps_until: 0,
             rounds: None,
             unmodified: false,
-            coming: Vec::new(),
+            coming: None,
             span,
             transfers: 0,
         }
@@ -89,7 +81,7 @@ impl Line {
     fn fetch(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
         let keeps = self.keeper == cpu && at < self.keeps_until;
         if keeps || self.has_just_come(cpu, at) {
-            if access != Access::Read && !self.coming.is_empty() {
+            if access != Access::Read {
                 self.modify_before_it_goes(topology, cpu, at);
             }
             return topology.without_transfer(access);
@@ -120,23 +112,22 @@ impl Line {
 
     /// `cpu` has asked for it at `at` by a load that is done after `took`.
     fn comes(&mut self, cpu: CpuId, (at, took): (Time, Time), takes: bool) {
-        self.coming.retain(|load| load.at >= at);
-        self.coming.push(Coming { to: cpu, at: at + took, takes });
+        self.coming.get_or_insert_default().push(at, Load { to: cpu, at: at + took, takes });
     }
 
     /// Whether it has come to `cpu` just now by a load that takes it: the next instruction finds it there, though others wait for it.
     #[inline]
     fn has_just_come(&self, cpu: CpuId, at: Time) -> bool {
-        self.coming.iter().any(|load| load.to == cpu && load.at == at && load.takes)
+        self.coming.as_ref().is_some_and(|coming| coming.has_just_come(cpu, at))
     }
 
     /// `cpu` writes to the line, for which others have asked: the load that is served next finds it modified, and takes it.
-    #[cold]
     fn modify_before_it_goes(&mut self, topology: &Topology, cpu: CpuId, at: Time) {
-        if let Some(next) = self.coming.iter_mut().find(|load| load.at > at) {
+        let Some(coming) = &mut self.coming else { return };
+        if let Some(next) = coming.next(at) {
             next.takes |= topology.share_llc(cpu, next.to);
         }
-        let last = self.coming.last().map_or(cpu, |load| load.to);
+        let last = coming.last().unwrap_or(cpu);
         if self.owner.is_none() && last != cpu && topology.share_llc(cpu, last) {
             (self.owner, self.unmodified) = (Some(last), true);
         }

@@ -3,6 +3,7 @@
 
 pub(in crate::machine) mod blocks;
 pub(in crate::machine) mod coherence;
+mod coming;
 pub(in crate::machine) mod contents;
 pub(in crate::machine) mod counted;
 pub(in crate::machine) mod line;
