@@ -428,8 +428,8 @@ class Task(Machine):
     def sleep(time: float | Draw) -> Step:
         """Sleep without using a CPU."""
     @staticmethod
-    def touch(line: Line, access: str = "write") -> Step:
-        """Access a line; what it costs is owed and paid with the next run."""
+    def touch(line: Line | Lock, access: str = "write") -> Step:
+        """Access a line, or what lies in that of a lock's word; what it costs is owed and paid with the next run."""
     @staticmethod
     def load(word: Word) -> Step:
         """Read a word; the value of the yield, as of all these steps, is what it was before."""

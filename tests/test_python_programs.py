@@ -13,7 +13,7 @@ from tiny_machine import TinyMachine
 from engine import lock_cycle, one_lock, the_lock
 from simfs import _engine
 from simfs import machine as reference
-from simfs._engine import Lock, Machine, Task
+from simfs._engine import Line, Lock, Machine, Task
 
 
 def cycle_in_one(task: Task) -> Program:
@@ -69,6 +69,7 @@ def everything(task: Task) -> Program:
         yield task.run(task.lognormal(800, 0.5))
         yield task.touch(line)
         yield task.lock(lock)
+        yield task.touch(lock, "read")
         if (yield task.try_lock(other)):
             yield task.run(task.exponential(100), "system")
             yield task.unlock(other)
@@ -225,6 +226,24 @@ def test_lines_that_others_write_cost_a_transfer() -> None:
     alone = simulate(worker, lambda machine: machine.new_line(), spec(tasks=1))
     together = simulate(worker, lambda machine: machine.new_line(), spec(tasks=2))
     assert together.latency["touch"].mean_ns > 2 * alone.latency["touch"].mean_ns
+
+
+def test_what_lies_beside_a_lock_is_in_the_line_of_its_word() -> None:
+    def take_ns(*, beside: bool) -> float:
+        def worker(task: Task) -> Program:
+            lock, line = task.shared
+            touch, work = task.touch(lock if beside else line), task.run(10)
+            take = task.steps(task.begin(), task.lock(lock), task.unlock(lock), task.end("take"))
+            while True:
+                yield take if task.number else touch
+                yield work
+
+        def setup(machine: Machine) -> tuple[Lock, Line]:
+            return machine.new_lock("lock"), machine.new_line()
+
+        return simulate(worker, setup, spec("ticket", 2)).latency["take"].mean_ns
+
+    assert take_ns(beside=True) > 2 * take_ns(beside=False)
 
 
 def test_waits_are_told_by_site_and_unfinished_runs_by_their_reason() -> None:

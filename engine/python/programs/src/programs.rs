@@ -127,6 +127,7 @@ async fn performed<M: waist::Machine>(
         Action::Run(account, time) => m.run(*account, time.draw(random)).await,
         Action::Sleep(time) => m.sleep(time.draw(random)).await,
         Action::Touch(line, access) => m.touch(*line, *access),
+        Action::TouchBeside(lock, access) => m.touch_beside(*lock, *access),
         Action::Word(word, operation) => return Some(Answer::Number(run.words.perform(m, *word, *operation).await)),
         Action::Lock(lock, side) => m.lock(*lock, *side).await,
         Action::TryLock(lock, side) => return Some(Answer::Truth(m.try_lock(*lock, *side))),

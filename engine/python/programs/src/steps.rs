@@ -23,6 +23,13 @@ pub struct Lock {
 #[pyclass(frozen, module = "simfs._engine")]
 pub struct Line(pub LineId);
 
+/// Where lies what a task accesses: on a line of its own, or on that of a lock's word.
+#[derive(FromPyObject)]
+pub enum Lies {
+    Apart(Py<Line>),
+    Beside(Py<Lock>),
+}
+
 /// A completion of this run.
 #[pyclass(frozen, module = "simfs._engine")]
 pub struct Completion(pub LockId);
@@ -87,6 +94,7 @@ pub enum Action {
     Run(Account, draw::Draw),
     Sleep(draw::Draw),
     Touch(LineId, Access),
+    TouchBeside(LockId, Access),
     Word(usize, words::Operation),
     Lock(LockId, Side),
     TryLock(LockId, Side),
@@ -130,6 +138,7 @@ impl Step {
             Action::Run(account, time) => format!("run({}, {account:?})", Draw(time.clone()).__repr__()),
             Action::Sleep(time) => format!("sleep({})", Draw(time.clone()).__repr__()),
             Action::Touch(line, access) => format!("touch(line {line}, {access:?})"),
+            Action::TouchBeside(lock, access) => format!("touch(lock {lock}, {access:?})"),
             Action::Word(word, operation) => format!("{operation:?} of word {word}"),
             Action::Lock(lock, side) => format!("lock({lock}, {side:?})"),
             Action::TryLock(lock, side) => format!("try_lock({lock}, {side:?})"),

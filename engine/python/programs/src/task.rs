@@ -2,7 +2,7 @@
 
 use super::making::Machine;
 use super::steps::{access, account, at, end, mode, placement, positive, several, side};
-use super::steps::{Action, Completion, Device, Draw, Line, Lock, Span, Step, Word};
+use super::steps::{Action, Completion, Device, Draw, Lies, Lock, Span, Step, Word};
 use super::words::Operation;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -93,8 +93,12 @@ impl Task {
 
     #[staticmethod]
     #[pyo3(signature = (line, access="write"))]
-    fn touch(line: &Line, access: &str) -> PyResult<Step> {
-        Ok(Step(Action::Touch(line.0, self::access(access)?)))
+    fn touch(line: Lies, access: &str) -> PyResult<Step> {
+        let access = self::access(access)?;
+        Ok(Step(match line {
+            Lies::Apart(line) => Action::Touch(line.get().0, access),
+            Lies::Beside(lock) => Action::TouchBeside(lock.get().id, access),
+        }))
     }
 
     #[staticmethod]
