@@ -6,6 +6,7 @@ with `--hypothesis-profile=explore`, or `full` for a long run.
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -47,6 +48,12 @@ LONG = ("test_two_machines.py", "test_notebooks.py", "test_btrfs_mkfs_oracle.py"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests come first, so that workers have short ones to share at the end."""
     items.sort(key=lambda item: item.path.name not in LONG)
+
+
+def pytest_collection_finish() -> None:
+    """Python need not look through all tests and modules for garbage whenever a test has made many objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
