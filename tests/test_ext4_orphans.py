@@ -31,6 +31,19 @@ def spec(path: Path, tasks: int, kernel: str = "linux-5.14", **filesystem: Any) 
     return to_run_spec(point, 0) | {"warmup_ns": 1e6, "duration_ns": 3e6}
 
 
+def turns(path: Path, *operations: dict[str, str]) -> dict[str, float]:
+    """How often a task takes each lock in a round of these operations."""
+    scenario = path / "turns.yaml"
+    workload = {"kind": "mix", "tasks": 1, "order": "in-turn", "files": 1, "operations": list(operations)}
+    scenario.write_text(
+        "simfs: 1\nname: t\ntitle: t\nmachine: server-24\nkernel: linux-6.12\ndevice: nvme\n"
+        f"filesystem: {{kind: ext4, size: 8 GiB}}\nworkload: {json.dumps(workload)}\n"
+    )
+    (point,) = expand(load(scenario))
+    result = simulate_whole(to_run_spec(point, 0) | {"warmup_ns": 1e6, "duration_ns": 3e6})
+    return {lock.name: lock.acquired / result.operations for lock in result.locks}
+
+
 def speed(path: Path, tasks: int, lines: int, **filesystem: Any) -> float:  # noqa: ANN401
     """Truncations a second where an inode has so many lines, in memory and on disk."""
     run = spec(path, tasks, **filesystem)
@@ -75,3 +88,12 @@ def test_the_superblocks_buffer_is_locked_within_the_list_since_5_11(tmp_path: P
 
 def test_both_machines_agree_on_the_list(tmp_path: Path) -> None:
     assert assert_same(spec(tmp_path, 5) | {"warmup_ns": 0, "duration_ns": 1e5}) > 100
+
+
+def test_a_truncation_that_leaves_the_size_has_no_handle_for_it(tmp_path: Path) -> None:
+    """`ext4_setattr` starts its own where the size changes; a block takes one, `ext4_truncate` and the times two."""
+    cut, block = {"op": "truncate", "on": "first"}, {"op": "fallocate", "size": "4 KiB", "on": "first"}
+    once, twice = turns(tmp_path, block, cut), turns(tmp_path, block, cut, cut)
+    assert once["ext4.j_state_lock"] == pytest.approx(1 + 3, abs=0.05)
+    assert twice["ext4.j_state_lock"] == pytest.approx(1 + 3 + 2, abs=0.05)
+    assert twice["ext4.orphan lock"] == pytest.approx(2 * once["ext4.orphan lock"], rel=0.05)

@@ -110,6 +110,12 @@ OTHERS = [
         "        let [before, next] = if FAULT { [None; 2] } else { self.list.remove(inode.into()) };",
     ),
     Fault(
+        "ext4 truncate: a file that is empty is shrunk",
+        E + "filesystems/ext4/preallocate.rs",
+        "less.is_some() || !self.is_empty(file)",
+        "FAULT || less.is_some() || !self.is_empty(file)",
+    ),
+    Fault(
         "ext4 directory: a name takes no hole",
         E + "filesystems/ext4/linear.rs",
         "if entry.at - at >= bytes {",

@@ -371,7 +371,7 @@ impl Calls {
     }
 
     /// How many of a file's folios are new.
-    fn written(&self, file: &File) -> u64 {
+    pub fn written(&self, file: &File) -> u64 {
         self.written.get(file.inode).unwrap_or_default()
     }
 

@@ -41,6 +41,8 @@ pub(super) struct Slot {
     pub(super) new_entry: Option<DirId>,
     /// It was truncated to nothing and has not been closed since (`EXT4_STATE_DA_ALLOC_CLOSE`).
     pub(super) truncated: bool,
+    /// It was truncated to nothing.
+    pub(super) emptied: bool,
 }
 
 /// What making and freeing inodes writes of each group.
@@ -166,6 +168,7 @@ impl Ext4 {
             dirty: false,
             new_entry: None,
             truncated: false,
+            emptied: false,
         };
         let mut files = self.files.borrow_mut();
         match files.free.pop(m.cpu()) {

@@ -73,35 +73,56 @@ impl Ext4 {
     }
 
     /// `ftruncate` to nothing, or to so many bytes less: `ext4_setattr` puts the inode onto the list of orphans, `ext4_truncate` frees
-    /// its blocks and takes it off. Then the new times take a handle of their own.
+    /// its blocks and takes it off. Then the new times take a handle of their own. Where the size stays, only `ext4_truncate` is called.
     pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File, less: Option<u32>) {
         let (c, slot) = (&self.preallocate.0, file.inode);
         let (mut orphan_time, mut handle_time) = (c.orphan, c.handle);
         shorten(self.unjournaled.less.truncate, [&mut orphan_time, &mut handle_time]);
-        let listed = self.files.borrow().slots[slot as usize].ordered;
-        self.journal.begin_ordered_truncate(m, listed).await;
-        let handle = self.journal.start(m, credits::INODE).await;
         let inode = self.files.borrow().slots[slot as usize].inode;
         let nameless = self.sb.calls.are_nameless(m.task()); // on the list since they lost their names (i_orphan, i_nlink)
-        let orphan = if nameless { None } else { self.add_orphan(m, inode, orphan_time).await };
-        self.update_disksize(m, slot).await;
-        self.stop_after(m, handle, slot, orphan.as_slice(), handle_time).await;
+        let shrinks = less.is_some() || !self.is_empty(file);
+        if shrinks {
+            let listed = self.files.borrow().slots[slot as usize].ordered;
+            self.journal.begin_ordered_truncate(m, listed).await;
+            let handle = self.journal.start(m, credits::INODE).await;
+            let orphan = if nameless { None } else { self.add_orphan(m, inode, orphan_time).await };
+            self.update_disksize(m, slot).await;
+            self.stop_after(m, handle, slot, orphan.as_slice(), handle_time).await;
+        }
         let blocks = self.drop_data(slot, less);
         self.storage.writeback.truncated(m, slot, self.fsync.dirty.pages(slot)).await;
         if less.is_none() {
             self.sb.calls.drop_pages(m, file).await; // the steps have the first one
         }
         let handle = self.journal.start(m, credits::EVICT).await;
+        let added = if shrinks || nameless { None } else { self.add_orphan(m, inode, orphan_time).await };
         if less.is_some_and(|bytes| bytes % BLOCK > 0) {
+            let listed = self.files.borrow().slots[slot as usize].ordered;
             let filed = self.journal.file_inode(m, listed, self.preallocate.1.ordered_range).await; // ext4_block_truncate_page
             self.files.borrow_mut().slots[slot as usize].ordered = filed;
         }
         self.tables.use_block(m, inode, handle_time).await; // ext4_ext_truncate marks the inode dirty before, ext4_truncate after
         let changed = self.remove_space(m, slot, handle.transaction(), blocks).await;
         let orphan = if nameless { None } else { self.delete_orphan(m, inode, orphan_time).await };
-        self.stop(m, handle, slot, &[&changed[..], orphan.as_slice()].concat()).await;
-        self.files.borrow_mut().slots[slot as usize].truncated |= less.is_none();
+        self.stop(m, handle, slot, &[&changed[..], added.as_slice(), orphan.as_slice()].concat()).await;
+        self.emptied(slot, less.is_none());
         self.change_inode(m, slot, c.dirty_inode).await; // mark_inode_dirty at the end of ext4_setattr
+    }
+
+    fn emptied(&self, slot: u32, emptied: bool) {
+        let slot = &mut self.files.borrow_mut().slots[slot as usize];
+        slot.truncated |= emptied;
+        slot.emptied |= emptied;
+    }
+
+    /// Nothing has come into it since it was truncated to nothing.
+    fn is_empty(&self, file: &File) -> bool {
+        let slot = file.inode;
+        let emptied = self.files.borrow().slots[slot as usize].emptied;
+        emptied
+            && !self.mballoc.has_blocks(slot)
+            && self.fsync.dirty.pages(slot) == 0
+            && self.sb.calls.written(file) == 0
     }
 
     /// Data behind the end are forgotten (`truncate_pagecache`); how many blocks are to be freed.

@@ -16,13 +16,14 @@ use super::ialloc::FLEX;
 use super::journal::Journal;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::inodes::listed::Pointers;
 use crate::filesystems::NoSpace;
 use crate::kernel::ext4::{BusyGroups, FreedExtents, StreamGoal};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, CachedId, LineId, LockId, Side, Time};
 use bitmap::{Bitmap, GROUP_BLOCKS};
 pub(super) use freed::Extent;
-use freed::Freed;
+use freed::{Freed, Inserted};
 use std::cell::{Cell, RefCell};
 use written::WrittenBack;
 
@@ -82,6 +83,8 @@ pub(super) struct Mballoc {
     goal_lines: Vec<LineId>,
     md_lock: LockId,
     freed: RefCell<Freed>,
+    /// Lines of `struct ext4_free_data`, with an entry's place in the tree and in the list.
+    entries: Pointers,
     written: WrittenBack,
     /// Blocks that files have, by slot, in their order.
     files: RefCell<Vec<Vec<Extent>>>,
@@ -124,6 +127,7 @@ impl Mballoc {
             goal_lines: (0..goals.div_ceil(GOALS_PER_LINE)).map(|_| m.new_line(1)).collect(),
             md_lock: m.new_lock(m.class("ext4.s_md_lock", "ext4.s_md_lock")),
             freed: RefCell::default(),
+            entries: Pointers::default(),
             files: RefCell::default(),
         })
     }

@@ -165,15 +165,26 @@ impl Mballoc {
     }
 
     /// `ext4_mb_free_metadata`: neighbours that it is merged with leave the list, each under `s_md_lock`, and it goes onto it; since
-    /// 6.17 it only grows a neighbour.
+    /// 6.17 it only grows a neighbour. Other CPUs have made the neighbours, and those beside them in the list.
     async fn list<M: Machine>(&self, m: &M, extent: Extent, transaction: u64) {
-        let merged = self.freed.borrow_mut().insert(transaction, extent);
-        let times = match self.listed {
-            FreedExtents::Listed | FreedExtents::CounterApart => merged + 1,
-            FreedExtents::MergedFirst => u32::from(merged != 1),
-        };
-        for _ in 0..times {
-            self.under_md_lock(m).await;
+        let grow = self.listed == FreedExtents::MergedFirst;
+        let Inserted { entry, new, beside, merged } = self.freed.borrow_mut().insert(transaction, extent, grow);
+        beside.into_iter().flatten().for_each(|other| self.entries.touch(m, other, Access::Read));
+        self.entries.touch(m, entry, Access::Write);
+        m.settle().await;
+        for other in merged {
+            m.lock(self.md_lock, Side::Write).await;
+            let neighbours = self.freed.borrow_mut().delete(other);
+            neighbours.into_iter().flatten().for_each(|other| self.entries.touch(m, other, Access::Store));
+            m.unlock(self.md_lock, Side::Write).await;
+            self.entries.free(m, other);
+        }
+        if new {
+            m.lock(self.md_lock, Side::Write).await;
+            let last = self.freed.borrow().add_tail(entry);
+            last.into_iter().for_each(|last| self.entries.touch(m, last, Access::Store));
+            m.touch_beside(self.md_lock, Access::Write);
+            m.unlock(self.md_lock, Side::Write).await;
         }
     }
 
@@ -196,13 +207,15 @@ impl Mballoc {
             return;
         }
         self.under_md_lock(m).await;
-        for extent in extents {
+        for (extent, entry) in extents {
+            self.entries.touch(m, entry, Access::Read);
             if self.listed == FreedExtents::Listed {
                 self.under_md_lock(m).await; // s_mb_free_pending
             }
             self.locks.lock(m, extent.group).await;
             self.release(m, extent, self.lines(m, extent.group)).await;
             self.locks.unlock(m, extent.group).await;
+            self.entries.free(m, entry);
         }
     }
 }
