@@ -65,7 +65,7 @@ def wrong_yield(task: Task) -> Program:
 
 
 def wrong_object(task: Task) -> Program:
-    yield task.touch(task.shared)
+    yield task.touch(task)  # type: ignore[arg-type]
 
 
 def wrong_then(task: Task) -> Program:
