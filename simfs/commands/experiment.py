@@ -117,12 +117,17 @@ def write_texts(
     out: Path, name: str, texts: Mapping[str, str], figures: Mapping[str, Figure] | None = None
 ) -> None:
     """Write the files of experiment `name` by their names, and its figures, as `write_answer` does."""
+    from rich.progress import track
+
     from simfs.reports.drawing import pictures
     from simfs.reports.export import write_files
     from simfs.results.manifest import software
 
     files = {file: text.encode() for file, text in texts.items()}
-    for file, figure in (figures or {}).items():
+    drawn = track(
+        (figures or {}).items(), "drawing", console=notes(), transient=True, disable=not notes().is_terminal
+    )
+    for file, figure in drawn:
         files |= pictures(file, figure)
     about = {"simfs": 1, "experiment": name, "command": sys.argv[1:], **software()}
     try:
