@@ -270,7 +270,7 @@ BTRFS = [
     ),
     Fault(
         "devices: nobody waits for the flush before a superblock",
-        E + "devices/mod.rs",
+        E + "devices/metadata.rs",
         "        self.io(m, Request::Flush).await;\n        self.io(m, Request::LogWrite { bytes, at, preflush: false, fua: true }).await;",
         "        if !FAULT { self.io(m, Request::Flush).await; }\n        self.io(m, Request::LogWrite { bytes, at, preflush: FAULT, fua: true }).await;",
     ),
