@@ -32,4 +32,4 @@ def _version() -> str:
     try:
         return version("simfs")
     except PackageNotFoundError:  # a checkout that was never installed
-        return "0.2.0"
+        return "0.3.0"
