@@ -70,6 +70,22 @@ def test_a_reader_gains_the_exit_that_its_cpu_is_spared(tmp_path: Path) -> None:
     assert 1e6 / forgets - 1e6 / asks == pytest.approx(4 - 1, abs=0.1)
 
 
+def test_a_commit_of_ext4_gains_the_exits_that_jbd2_is_spared(tmp_path: Path) -> None:
+    """jbd2 waits twice a commit (`wait_on_buffer`), for blocks and for the record: 0.7 ms each, enough for C6 else."""
+    syncs = (
+        "filesystem.kind=ext4",
+        "device.write.time=700 us",
+        "device.write.cv=0",
+        "measure.duration=400 ms",
+        "workload={kind: mix, tasks: 1, operations: [{op: append}, {op: fsync}], order: in-turn}",
+    )
+    asks, forgets = (
+        per_second(read_answer(spec(tmp_path, *syncs, f"kernel.rules.idle.io_waiters={rule}")))
+        for rule in ("true", "false")
+    )
+    assert 2 * 100 < 1e6 / forgets - 1e6 / asks < 2 * 200
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("governor", ["menu", "residency"])
 @pytest.mark.parametrize("tasks", [1, 3])

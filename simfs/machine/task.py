@@ -349,8 +349,8 @@ class Task:
 
     @property
     def waits_for_io(self) -> bool:
-        """Whether the sleeper waits for I/O (`in_iowait`): a process whose request a device has."""
-        return self.reason is Reason.DEVICE and self.kind is TaskKind.LOAD
+        """Whether the sleeper waits for I/O (`in_iowait`): no bound worker, whose request a device has."""
+        return self.reason is Reason.DEVICE and self.kind is not TaskKind.BOUND
 
     @property
     def has_ended(self) -> bool:

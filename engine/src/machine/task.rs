@@ -375,10 +375,11 @@ impl Task {
         self.become_status(now, idle_clock, Status::Running);
     }
 
-    /// Whether, if it sleeps, it waits for I/O (`in_iowait`): a process whose request a device has.
+    /// Whether, if it sleeps, it waits for I/O (`in_iowait`): a process, or a thread such as jbd2 or that of btrfs's commits, whose
+    /// request a device has. Workers that are bound to a CPU wait for nothing of their own.
     #[inline]
     pub fn waits_for_io(&self) -> bool {
-        self.reason == Reason::Device && self.kind == TaskKind::Load
+        self.reason == Reason::Device && self.kind != TaskKind::Bound
     }
 
     /// Notes that it is moved, while it waits for a CPU, to one that has idled for `idle_clock`.
