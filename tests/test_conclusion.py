@@ -67,7 +67,10 @@ def test_what_the_runs_cannot_tell_is_not_told() -> None:
     assert "no difference that the runs can tell: no variant loses more than" in conclusion(like)
     assert re.search(r"; with .+ [\d.]+ tasks wait for lock on average", conclusion(like))
     once = with_rates(semaphore=(50,), mutex=(100,))
-    assert "one replication cannot tell" in conclusion(once)
+    assert "does 50 % less than" in conclusion(once)
+    assert "but one replication cannot tell whether that is chance" in conclusion(once)
+    alike = with_rates(semaphore=(99.5,), mutex=(100,))
+    assert "one replication shows no difference of 1 % or more" in conclusion(alike)
 
 
 def test_variants_that_differ_in_nothing_that_matters_are_told_to_be_the_same() -> None:

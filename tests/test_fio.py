@@ -354,6 +354,11 @@ def test_a_fragmented_file_has_a_deeper_extent_map(tmp_path: Path) -> None:
         ("64 MiB", "9 GiB", "8:53: the files have 9.0 GiB together, and filesystem.size is 8.0"),
         ("64 MiB", "3 GiB, files: per-task", "8:53: the files have 12.0 GiB together"),
         ("direct: true", "rw: randread, readers: 1", "8:.*readers are for randrw"),
+        ("direct: true", "readers: 1, rwmixread: 30 %", "8:.*rwmixread: with readers a task only reads or"),
+        ("tasks: 4", "numjobs: 4", "8:.*unknown key 'numjobs': write tasks"),
+        ("direct: true", "bs: 4k", "8:.*unknown key 'bs': write block_size"),
+        ("direct: true", "bssplit: 4k/50:8k/50", "8:.*operations of a mix can have sizes with weights"),
+        ("direct: true", "ioengine: libaio", "8:.*or has iodepth under way with direct: true"),
     ],
 )
 def test_jobs_that_cannot_be_are_refused_with_their_place(

@@ -118,12 +118,22 @@ def _no_difference(sides: Sequence[Side], best: Side, losses: Mapping[str, Estim
     if len(runs) == 1:
         said = "all variants do exactly the same: what they differ in has no effect here"
     elif not losses or all(loss.low is None for loss in losses.values()):
-        return "one replication cannot tell the variants apart"
+        return _by_one_replication(sides, best)
     else:
         most = max(loss.high or 0 for loss in losses.values())
         said = f"there is no difference that the runs can tell: no variant loses more than {most:.1f} %"
     why = longest_wait(best.point)
     return f"{said}; with {best.name}, {why}" if why else said
+
+
+def _by_one_replication(sides: Sequence[Side], best: Side) -> str:
+    """How far the worst is behind, which may be chance."""
+    worst = min(sides, key=lambda side: side.point.throughput.mean)
+    lost = 100 * (1 - worst.point.throughput.mean / best.point.throughput.mean)
+    if lost < 1:
+        return "one replication shows no difference of 1 % or more"
+    said = f"{worst.name} does {lost:.0f} % less than {best.name}"
+    return f"{said}, but one replication cannot tell whether that is chance"
 
 
 def _perhaps(sides: Sequence[Side], losses: Mapping[str, Estimate]) -> str:

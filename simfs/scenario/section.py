@@ -35,6 +35,9 @@ class Section(BaseModel):
     MOVED: ClassVar[Mapping[str, str]] = {}
     """Keys that this section had once -> where what they said is said now."""
 
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {}
+    """Keys of another program that has such a section -> what to write here."""
+
     @model_validator(mode="wrap")
     @classmethod
     def _reworded(cls, data: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
@@ -125,6 +128,8 @@ def _refusal(detail: ErrorDetails, section: type[Section]) -> PydanticCustomErro
         return refusal(context["message"], context["suggestion"])
     if kind == "extra_forbidden" and loc[-1] in section.MOVED:
         return refusal(f"unknown key '{loc[-1]}': it is {section.MOVED[str(loc[-1])]} now")
+    if kind == "extra_forbidden" and loc[-1] in section.ELSEWHERE:
+        return refusal(f"unknown key '{loc[-1]}': {section.ELSEWHERE[str(loc[-1])]}")
     if kind == "extra_forbidden":
         return refusal(f"unknown key '{shorten(loc[-1])}'", nearest(loc[-1], _keys(section)))
     if kind == "missing":

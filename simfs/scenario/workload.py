@@ -1,6 +1,6 @@
 """The section of a scenario that says what the tasks do."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, model_validator
 
@@ -58,6 +58,19 @@ RandomDistribution = Annotated[
 
 class Fio(Tasks):
     """Each task reads and writes blocks of a file, at random places or one after the other, as fio does."""
+
+    ELSEWHERE: ClassVar[dict[str, str]] = {
+        "numjobs": "write tasks",
+        "bs": "write block_size",
+        "bssplit": "all blocks have one block_size; operations of a mix can have sizes with weights",
+        "filesize": "write size, that of each file",
+        "filename": "write files: shared",
+        "ioengine": "a task waits for each request, or has iodepth under way with direct: true",
+        "fdatasync": "write fsync",
+        "fallocate": "write unwritten: true for blocks that are allocated and not written",
+        "runtime": "write measure.duration",
+        "ramp_time": "write measure.warmup",
+    }
 
     kind: Literal["fio"]
     rw: Literal["randread", "randwrite", "randrw", "read", "write"] = Field(
@@ -118,6 +131,8 @@ class Fio(Tasks):
             raise refusal("sync: with O_SYNC a task waits for each write, so that iodepth is 1")
         if self.readers is not None and self.rw != "randrw":
             raise refusal(f"readers are for randrw, not for {self.rw}")
+        if self.readers is not None and "rwmixread" in self.model_fields_set:
+            raise refusal("rwmixread: with readers a task only reads or only writes")
         if self.sequential and self.places != "random":
             raise refusal(f"rw: {self.rw} takes block after block, so that places cannot be given")
         if self.written is not None and self.rw != "write":
