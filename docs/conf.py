@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -13,6 +13,7 @@ from site_parts import commands, lock_lab, reference
 from simfs import __version__
 
 if TYPE_CHECKING:
+    from docutils.nodes import document
     from sphinx.application import Sphinx
 
 project = "simfs"
@@ -44,9 +45,27 @@ def reached_by_the_table(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = f"---\norphan: true\n---\n\n{source[0]}\n\n[All data sets](../predictions.md)\n"
 
 
+def as_on_the_first_of_them(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], tree: document | None
+) -> None:
+    """Pages of data sets are not in the navigation: it is the same on all of them, and made once for the theme."""
+    if page.startswith("predictions/"):
+        made: dict[str, str] = app.__dict__.setdefault("simfs_navigation", {})
+        make = context["toctree"]
+
+        def once(**asked: object) -> str:
+            name = repr(sorted(asked.items()))
+            if name not in made:
+                made[name] = make(**asked)
+            return made[name]
+
+        context["toctree"] = once
+
+
 def setup(app: Sphinx) -> None:
     """Write the generated pages before anything is read, and add the directives that run commands."""
     app.connect("source-read", reached_by_the_table)
+    app.connect("html-page-context", as_on_the_first_of_them, priority=400)  # the theme's has 500
     reference.write(Path(app.srcdir) / "generated")
     commands.setup(app)
     lock_lab.setup(app)

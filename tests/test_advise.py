@@ -41,7 +41,7 @@ def choice(agcount: int, rate: float, verdict: str = "better") -> Choice:
 def creators() -> Advice:
     settings = [
         "workload={kind: create_unlink, tasks: 24}",
-        "measure.duration=15 ms",
+        "measure.duration=8 ms",
         "measure.replications=3",
         "calibrate=[]",
     ]
@@ -80,7 +80,7 @@ def test_tasks_in_one_directory_are_told_to_part_and_why(creators: Advice) -> No
     assert creators.best.verdict == "better"
     assert (
         creators.as_it_is.waits_for("vfs.i_rwsem (directory)") > 50
-    )  # %; waits that do not end in these 15 ms do not count
+    )  # %; waits that do not end in these 8 ms do not count
     assert creators.best.waits_for("vfs.i_rwsem (directory)") == 0
     assert creators.best.throughput.mean > 5 * creators.as_it_is.throughput.mean
     said = "\n".join(creators.sentences)

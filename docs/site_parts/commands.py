@@ -55,15 +55,15 @@ class Ended:
     cpu_s: float
 
 
-def command(words: list[str], folder: Path) -> Ended:
-    """Run `simfs` with these words in a folder, in a copy of this process."""
+def command(words: list[str], folder: Path, figure: str | None = None) -> Ended:
+    """Run `simfs` with these words in a folder, in a copy of this process; of its figures one is drawn, if any."""
     began = os.times()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         sys.stdout.flush()
         sys.stderr.flush()
         child = os.fork()
         if child == 0:
-            _be_simfs(words, folder, out, errors)
+            _be_simfs(words, folder, out, errors, figure)
         _, status = os.waitpid(child, 0)
         ended = os.times()
         used = ended.children_user + ended.children_system - began.children_user - began.children_system
@@ -75,15 +75,17 @@ def _text(file: BinaryIO) -> str:
     return file.read().decode()
 
 
-def _be_simfs(words: list[str], folder: Path, out: BinaryIO, errors: BinaryIO) -> NoReturn:
-    """Go on as that command; of a figure a page needs SVG alone."""
+def _be_simfs(words: list[str], folder: Path, out: BinaryIO, errors: BinaryIO, asked: str | None) -> NoReturn:
+    """Go on as that command; of a figure a page needs SVG alone, and of those it does not show the name."""
     code: object = 1
     try:
         sys.stdout, sys.stderr = (TextIOWrapper(file, "utf-8") for file in (out, errors))
         sys.argv = ["simfs", *words]
         os.chdir(folder)
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-        drawing.pictures = lambda name, figure: {f"figures/{name}.svg": drawing.svg(figure)}
+        drawing.pictures = lambda name, figure: {
+            f"figures/{name}.svg": drawing.svg(figure) if name == asked else b""
+        }
         cli.main()
     except SystemExit as end:
         code = end.code or 0
@@ -155,7 +157,7 @@ class RunDirective(_InFolder):
         out = self.folder / f"figure-{self.env.new_serialno('simfs')}"
         if figure:
             words += ["--out", str(out)]
-        done = command(words, self.folder)
+        done = command(words, self.folder, figure)
         if done.returncode != self.options.get("exit", 0):
             raise self.error(f"`{asked}` ended with {done.returncode}: {done.stderr or done.stdout}")
         logger.info("%s: %.1f s: %s", self.env.docname, done.cpu_s, asked)
