@@ -195,9 +195,10 @@ class MixOperation(Section):
     size: Size | None = Field(
         default=None, description="Bytes read or written: 4 KiB unless told, of create none."
     )
-    on: Literal["any", "made", "written", "synced", "first", "last"] = Field(
+    on: Literal["any", "made", "written", "synced", "first", "last", "next"] = Field(
         default="any",
-        description="Which file of the set: any, its first or last, or the one last made, written to or synced.",
+        description="Which file of the set: any, its first or last, or the one last made, written to or synced;"
+        " 'next' takes them in turn, one directory after the other, as rm -r unlinks them.",
     )
     repeat: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
         default=1, description="How often in a row it is done; together they count as one operation."

@@ -218,6 +218,8 @@ rules! {
     "xfs.iunlink" => iunlink: xfs::UnlinkedList = xfs::UnlinkedList::InMemory;
     /// How `fsync` holds the ILOCK (`xfs_fsync_flush_log`).
     "xfs.fsync_ilock" => fsync_ilock: xfs::FsyncIlock = xfs::FsyncIlock::HeldIfPinned;
+    /// What extents are made of delayed blocks (`xfs_bmapi_convert_delalloc`).
+    "xfs.delalloc" => delalloc: xfs::Delalloc = xfs::Delalloc::Unwritten;
     /// After which log force `fsync` does not flush the device itself (`xfs_file_fsync`).
     "xfs.log_flushed" => log_flushed: xfs::LogFlushed = xfs::LogFlushed::Wrote;
     /// What tells `xfsaild` how far to push (`xlog_grant_push_ail`, `xfs_ail_calc_push_target`).

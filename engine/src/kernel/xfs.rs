@@ -143,6 +143,16 @@ choice! {
 }
 
 choice! {
+    /// What extents are made of delayed blocks when they are written back (`xfs_bmapi_convert_delalloc`).
+    pub enum Delalloc {
+        /// Such as count as written (before 5.8).
+        Written = "written",
+        /// Unwritten ones; a worker makes them written when the data are on the device.
+        Unwritten = "unwritten",
+    }
+}
+
+choice! {
     /// After which log force `fsync` does not flush the device itself (`log_flushed`).
     pub enum LogFlushed {
         /// After one that waited (before 4.14).

@@ -39,7 +39,7 @@ pub type Pool = Rc<RefCell<FileSet>>;
 /// Files, found by place, and the directories that were made beside them.
 #[derive(Debug, Default)]
 pub struct FileSet {
-    files: Vec<Held>,
+    files: VecDeque<Held>,
     directories: VecDeque<MadeDir>,
     links: Links,
     names: Names,
@@ -185,7 +185,10 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         if self.files() == 0 {
             self.create(0).await?;
         }
-        let place = self.place(which).unwrap_or_else(|| self.any_place());
+        let place = match which {
+            Which::Next => self.next_place(),
+            _ => self.place(which).unwrap_or_else(|| self.any_place()),
+        };
         self.at(place, act, bytes).await
     }
 
@@ -297,7 +300,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         if self.unlink_link(place).await {
             return;
         }
-        let held = self.pool.borrow_mut().files.swap_remove(place);
+        let Some(held) = self.pool.borrow_mut().files.swap_remove_back(place) else { return };
         self.fs.unlink(&self.m, held.dir, &held.name, held.file).await;
         self.pool.borrow_mut().names.free(held.dir, held.name);
     }
@@ -356,7 +359,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     /// Where a file is, if there still is one.
     fn place(&self, which: Which) -> Option<usize> {
         let name = match which {
-            Which::Any => None,
+            Which::Any | Which::Next => None,
             Which::First => return (self.files() > 0).then_some(0),
             Which::Last => return self.files().checked_sub(1),
             Which::Made => self.made,
@@ -409,7 +412,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             fs.write(&m, &mut file, bytes).await;
         }
         let mut pool = self.pool.borrow_mut();
-        pool.files.push(Held { dir, name, file, dirty: bytes > 0, unsynced: bytes > 0, size: u64::from(bytes) });
+        pool.files.push_back(Held { dir, name, file, dirty: bytes > 0, unsynced: bytes > 0, size: u64::from(bytes) });
         self.made = Some(name);
         Ok(pool.files.len() - 1)
     }

@@ -16,6 +16,18 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         place
     }
 
+    /// The first that is left in the directory of the one before, else the first of all. It becomes the last of the set, from where it can be
+    /// taken while the others keep their order.
+    pub(super) fn next_place(&mut self) -> usize {
+        let mut pool = self.pool.borrow_mut();
+        let here = pool.files.iter().position(|held| Some(held.dir) == self.dir).unwrap_or(0);
+        if let Some(held) = pool.files.remove(here) {
+            self.dir = Some(held.dir);
+            pool.files.push_back(held);
+        }
+        pool.files.len() - 1
+    }
+
     pub(super) fn any_dir(&mut self) -> DirId {
         if let Some(dir) = self.stay() {
             return dir;

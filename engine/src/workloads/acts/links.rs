@@ -32,7 +32,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         fs.reflink(&m, &from, &file).await;
         file.written = from.written;
         self.made = Some(name);
-        self.pool.borrow_mut().files.push(Held { dir, name, file, dirty: false, unsynced: true, size });
+        self.pool.borrow_mut().files.push_back(Held { dir, name, file, dirty: false, unsynced: true, size });
         let last = self.files() - 1;
         self.close(last, true).await;
         Ok(())

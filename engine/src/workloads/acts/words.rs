@@ -135,6 +135,8 @@ pub enum Which {
     First,
     /// The last of the set.
     Last,
+    /// The next as `rm -r` takes them: directory by directory, in the order in which they were made.
+    Next,
 }
 
 impl Which {
@@ -148,6 +150,7 @@ impl Which {
             ("read", Self::Read),
             ("first", Self::First),
             ("last", Self::Last),
+            ("next", Self::Next),
         ];
         let found = words.into_iter().find(|(name, _)| *name == word);
         found

@@ -3,7 +3,8 @@
 //!
 //! Blocks for new pages are allocated, as unwritten, when the pages are written (`xfs_bmapi_convert_one_delalloc`); when the data are on
 //! the device, a worker of the CPU where the write ended makes them written (`xfs_end_io`, `xfs_iomap_write_unwritten`), and only then
-//! the pages are no longer under writeback. So it goes with each write that makes a file longer, as the inode has to be logged then.
+//! the pages are no longer under writeback. So it goes with each write that makes a file longer, as the inode has to be logged then; before
+//! 5.8, when blocks were allocated as written, only with those (`xfs_setfilesize`).
 //!
 //! A file of 64 KiB and more is given blocks behind its end, twice as many as it has (`xfs_iomap_prealloc_size`), which the next
 //! pages lie in. They are not taken off the free space, nor given back when the file is closed.
@@ -19,7 +20,7 @@ use crate::filesystems::xfs::log::grant::{TR_FSYNCTS, TR_WRITE};
 use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::BLOCK;
-use crate::kernel::xfs::{FsyncIlock, LogFlushed};
+use crate::kernel::xfs::{Delalloc, FsyncIlock, LogFlushed};
 use crate::waist::Machine;
 use crate::waist::{Account, CpuId, LockId, Side, Time};
 use crate::workqueue::Workqueue;
@@ -69,6 +70,14 @@ struct Given {
     agno: u32,
 }
 
+/// Where a piece of what is wanted ends, of a file of `size`: behind all that have blocks, if pieces are taken in turn.
+fn end_of(wanted: Wanted, size: u64, with_blocks: u64) -> u64 {
+    match wanted {
+        Wanted::Any(_) => with_blocks,
+        Wanted::Range(at, bytes) => (at + u64::from(bytes)).next_multiple_of(u64::from(BLOCK)).min(size),
+    }
+}
+
 /// A file of so many bytes is given blocks because it has become one of `size`: for how many bytes.
 fn with_blocks_behind(before: u64, size: u64) -> u64 {
     let behind = if before < PREALLOCATES { 0 } else { 2 * before };
@@ -82,10 +91,13 @@ pub(crate) struct Fsync {
     tick: Time,
     ilock: FsyncIlock,
     flushed: LogFlushed,
+    delalloc: Delalloc,
     /// By slot, the tick in which the inode's times last changed.
     changed: RefCell<Vec<Time>>,
     /// By slot.
     given: BySlot<Given>,
+    /// Bytes of the file on disk, by slot, where blocks are allocated as written (`i_disk_size`).
+    disk_size: BySlot<u64>,
     /// What was written to files and not written back.
     pub dirty: DirtyFiles,
     /// Files with extents to be made written ones, and what completes when they are (`xfs-conv`).
@@ -101,8 +113,10 @@ impl Fsync {
             tick,
             ilock: costs.rules().fsync_ilock,
             flushed: costs.rules().log_flushed,
+            delalloc: costs.rules().delalloc,
             changed: RefCell::default(),
             given: BySlot::default(),
+            disk_size: BySlot::default(),
             dirty: DirtyFiles::default(),
             unwritten: Rc::new(Workqueue::new(m)),
         })
@@ -118,6 +132,7 @@ impl Fsync {
     pub fn emptied(&self, slot: u32) {
         self.dirty.forget(slot);
         self.given.forget(slot);
+        self.disk_size.forget(slot);
     }
 
     /// A file ends so many bytes earlier, and has no blocks behind its end any more (`xfs_itruncate_extents`).
@@ -126,6 +141,28 @@ impl Fsync {
         if let Some(given) = self.given.get(slot) {
             let size = self.dirty.size(slot).next_multiple_of(u64::from(BLOCK));
             self.given.put(slot, Given { bytes: given.bytes.min(size), ..given });
+        }
+        if let Some(size) = self.disk_size.get(slot) {
+            self.disk_size.put(slot, size.min(self.dirty.size(slot)));
+        }
+    }
+
+    /// Whether the inode is logged when a write to new blocks ends (`xfs_end_io`).
+    fn logs_end(&self, slot: u32, end: u64) -> bool {
+        let appends = || self.disk_size.get(slot).is_none_or(|size| size < end); // xfs_ioend_is_append
+        let logs = self.delalloc == Delalloc::Unwritten || appends();
+        if logs && self.delalloc == Delalloc::Written {
+            self.disk_size.put(slot, end);
+        }
+        logs
+    }
+
+    /// What a worker takes to end a write to new blocks.
+    fn end_time(&self) -> Time {
+        let c = &self.costs;
+        match self.delalloc {
+            Delalloc::Unwritten => c.convert,
+            Delalloc::Written => c.times_reserve + c.times_commit + c.times_end,
         }
     }
 
@@ -254,7 +291,7 @@ impl Xfs {
             let ticket = fs.log.reserve(&m, TR_WRITE).await;
             inode.ilock(&m).await;
             fs.log.commit(&m, Logged::items([inode.item()])).await;
-            m.run(Account::System, fs.sync.costs.convert).await;
+            m.run(Account::System, fs.sync.end_time()).await;
             fs.log.committed(&m, ticket).await;
             inode.iunlock(&m).await;
             m.complete(done).await;
@@ -269,7 +306,7 @@ impl Mapping for Xfs {
     /// The next piece that is to be written back; blocks for all pages without one are allocated with the first of them
     /// (`xfs_convert_blocks`).
     async fn take_piece<M: Machine>(&self, m: &M, slot: u32, wanted: Wanted, allocated: &mut bool) -> Option<Piece> {
-        let (c, piece) = (&self.sync.costs, self.sync.dirty.take_piece(slot, wanted)?);
+        let (c, mut piece) = (&self.sync.costs, self.sync.dirty.take_piece(slot, wanted)?);
         self.storage.writeback.note(slot, self.dirty_pages(slot));
         m.run(Account::System, c.look + c.page * (piece.pages() - 1)).await;
         self.inodes.inode(slot).peek(m).await; // xfs_map_blocks
@@ -280,13 +317,14 @@ impl Mapping for Xfs {
             if !std::mem::replace(allocated, true) && size > given {
                 self.allocate(m, slot, with_blocks_behind(before, size)).await;
             }
+            piece.is_new = self.sync.logs_end(slot, end_of(wanted, size, self.sync.dirty.with_blocks(slot)));
         }
         m.run(Account::System, c.piece).await;
         Some(piece)
     }
 
-    /// What lies behind the end that the file has on disk goes by a worker before `done` is completed: it makes unwritten extents written,
-    /// and where the block is there already logs the new size (`xfs_setfilesize`), which takes as long here.
+    /// What is new goes by a worker before `done` is completed: it makes unwritten extents written, and where the block is there already
+    /// logs the new size (`xfs_setfilesize`), which takes as long here since 5.8.
     async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) {
         let request = Request::Write { bytes: piece.bytes, at: piece.at, first: piece.first };
         let end =
