@@ -49,6 +49,8 @@ TESTS = {
         "lock_tables",
         "mixes",
         "btrfs_log",
+        "btrfs_space_cache",
+        "fsync_directory",
         "btrfs_programs",
         "fsync",
         "left_behind",

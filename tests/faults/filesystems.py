@@ -143,6 +143,24 @@ XFS = [
 
 BTRFS = [
     Fault(
+        "btrfs: a commit does not write the free space of groups that have changed",
+        B + "space/cache_files.rs",
+        "        self.write_out_cache(m, caches, &group).await;",
+        "        if !FAULT { self.write_out_cache(m, caches, &group).await; }",
+    ),
+    Fault(
+        "btrfs: the file of a group without much room is written as well",
+        B + "space/cache_files.rs",
+        "(group.bytes >= LEAST_GROUP).then_some(",
+        "(FAULT || group.bytes >= LEAST_GROUP).then_some(",
+    ),
+    Fault(
+        "btrfs: an fsync of a directory forgets files with new names",
+        B + "log/sync_directory.rs",
+        "while let Some(slot) = self.take_new_name(dir) {",
+        "while let Some(slot) = self.take_new_name(dir).filter(|_| !FAULT) {",
+    ),
+    Fault(
         "btrfs: an item gets longer or shorter without a move of those behind it",
         B + "tree/change.rs",
         "let moved = self.tree().len(leaf) - slot;",

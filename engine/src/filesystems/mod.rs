@@ -204,6 +204,8 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn close(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `fsync`.
     fn fsync(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    /// `fsync` of a directory that is open.
+    fn fsync_directory(&self, m: &M, dir: DirId) -> impl Future<Output = ()>;
     /// The end of a write of `bytes` to a file that is open with `O_SYNC` (`generic_write_sync`).
     fn write_sync(&self, m: &M, file: &File, place: (u64, u32)) -> impl Future<Output = ()>;
     /// A new file that has all its blocks. Who makes it waits for no device.

@@ -207,6 +207,10 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         self.on_file(m, file, pin!(self.fs.fsync(m, file))).await;
     }
 
+    async fn fsync_directory(&self, m: &M, dir: DirId) {
+        self.operation(m, pin!(self.fs.fsync_directory(m, dir))).await;
+    }
+
     async fn write_sync(&self, m: &M, file: &File, place: (u64, u32)) {
         self.on_file(m, file, pin!(self.fs.fsync_range(m, file, place))).await;
     }

@@ -340,6 +340,9 @@ impl<M: Machine> FileOperations<M> for Tmpfs {
     /// `noop_fsync`.
     async fn fsync(&self, _: &M, _: &File) {}
 
+    /// The same.
+    async fn fsync_directory(&self, _: &M, _: DirId) {}
+
     /// `shmem_setattr` to a smaller size: `shmem_truncate_range`.
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {
         let (calls, pages) = (&self.sb.calls, self.shorten(file, less.map_or(u64::MAX, u64::from)));

@@ -33,6 +33,16 @@ choice! {
 }
 
 choice! {
+    /// Where free space is kept on disk, as `mkfs.btrfs` and the mount options of the kernel's time have it.
+    pub enum SpaceCache {
+        /// In a file for each block group, which each commit that changes the group writes anew (before 5.15).
+        Files = "files",
+        /// In the free space tree, which changes with each delayed reference.
+        Tree = "tree",
+    }
+}
+
+choice! {
     /// From when on a rename keeps the log from being written (`btrfs_pin_log_trans`), until the new name is there.
     pub enum RenamePin {
         /// From before its first insertion on (before 5.15).

@@ -264,6 +264,8 @@ rules! {
     "btrfs.data_sums" => data_sums: btrfs::DataSums = btrfs::DataSums::Submitter;
     /// How often tree blocks are written (`mkfs.btrfs -m`).
     "btrfs.metadata_profile" => metadata_profile: btrfs::MetadataProfile = btrfs::MetadataProfile::Dup;
+    /// Where free space is kept on disk (`space_cache=v1` or `v2`).
+    "btrfs.space_cache" => space_cache: btrfs::SpaceCache = btrfs::SpaceCache::Tree;
     /// What waits while a commit holds `tree_log_mutex`.
     "btrfs.tree_log_mutex" => tree_log_mutex: btrfs::TreeLogMutex = btrfs::TreeLogMutex::LogSuper;
     /// When an fsync commits the whole transaction because of renames (`btrfs_record_unlink_dir`).

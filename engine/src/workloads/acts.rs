@@ -229,6 +229,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 fs.fsync(&m, &held.file).await;
                 self.note_sync(place, held.name);
             }
+            Act::FsyncDir => fs.fsync_directory(&m, held.dir).await,
             Act::Unlink => self.unlink(place).await,
             Act::Link => self.link(place).await?,
             Act::Reflink => self.reflink(place).await?,

@@ -3,6 +3,7 @@
 use super::mount::{Btrfs, Directory};
 use super::tree::items;
 use crate::filesystems::DirId;
+use std::collections::BTreeSet;
 
 /// What a directory counts: the next index, and how many names it has.
 pub(super) struct Entries {
@@ -16,6 +17,10 @@ pub(super) struct Entries {
     pub(super) unlogged: (u64, u64),
     /// The transaction in which it last lost the name of a file that its log did not know (`last_unlink_trans`).
     pub(super) unlinked: u64,
+    /// The transaction that changed it last, and that its log lacks the change.
+    pub(super) changed: (u64, bool),
+    /// Files that it got in this transaction, by slot.
+    pub(super) new_names: (u64, BTreeSet<u32>),
     /// A search has found that it has no extended attributes (`BTRFS_INODE_NO_XATTRS`).
     pub(super) no_xattrs: bool,
 }
@@ -31,6 +36,8 @@ impl Entries {
             logged: 0,
             unlogged: (0, 0),
             unlinked: 0,
+            changed: (made, made > 0),
+            new_names: (0, BTreeSet::new()),
             no_xattrs: false,
         }
     }
@@ -57,6 +64,43 @@ impl Btrfs {
         } else {
             next.0
         }
+    }
+
+    /// It got or lost a name.
+    pub(super) fn directory_changed(&self, dir: DirId) {
+        self.directories.borrow_mut()[dir as usize].changed = (self.transid(), true);
+    }
+
+    /// Whether an fsync has something to do (`btrfs_inode_in_log`): a change that is not committed and that the log lacks.
+    pub(super) fn directory_needs_log(&self, dir: DirId, committed: u64) -> bool {
+        let entries = &self.directories.borrow()[dir as usize];
+        entries.changed.0 > committed && (entries.changed.1 || entries.logged != self.transid())
+    }
+
+    /// The log has all of it.
+    pub(super) fn directory_is_logged(&self, dir: DirId) {
+        self.directories.borrow_mut()[dir as usize].changed.1 = false;
+    }
+
+    /// The file in a slot has a new name there.
+    pub(super) fn note_new_name(&self, dir: DirId, slot: u32) {
+        let (transid, entries) = (self.transid(), &mut self.directories.borrow_mut()[dir as usize]);
+        if entries.new_names.0 != transid {
+            entries.new_names = (transid, BTreeSet::new());
+        }
+        entries.new_names.1.insert(slot);
+    }
+
+    /// The name of a file is gone, or all are.
+    pub(super) fn forget_new_name(&self, dir: DirId, slot: u32) {
+        self.directories.borrow_mut()[dir as usize].new_names.1.remove(&slot);
+    }
+
+    /// One of the files that got names there in the running transaction and that was not asked for.
+    pub(super) fn take_new_name(&self, dir: DirId) -> Option<u32> {
+        let (transid, entries) = (self.transid(), &mut self.directories.borrow_mut()[dir as usize]);
+        let (since, new) = &mut entries.new_names;
+        (*since == transid).then(|| new.pop_first()).flatten()
     }
 
     /// A directory has lost the name of a file that the log does not know.

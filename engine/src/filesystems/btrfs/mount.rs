@@ -38,7 +38,7 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::fs_type::FsType;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
-use crate::kernel::btrfs::{DirtyInode, NocowCheck};
+use crate::kernel::btrfs::{DirtyInode, NocowCheck, SpaceCache};
 use crate::waist::time::from_ns;
 use crate::waist::Machine;
 use crate::waist::{LineId, LockId, Time};
@@ -161,7 +161,7 @@ impl Btrfs {
     pub fn new<M: Machine>(m: &M, kernel: Kernel, disk: Disk, costs: &Costs<'_>) -> Result<Self, String> {
         let rules = kernel.rules;
         let count = |name: &str| costs.number(name).map(|n| n as u32);
-        let (tree, trees, space) = made_by_mkfs(disk.size);
+        let (tree, trees, space) = made_by_mkfs(disk.size, costs.rules().space_cache);
         let before = tree.transid - 1;
         let refs = Rc::new(DelayedRefs::new(m, space, costs)?);
         let (referenced, fleeting) = (root::Space::Referenced(refs.clone()), root::Space::Fleeting(refs.clone()));
@@ -321,6 +321,7 @@ impl Btrfs {
     }
 
     pub(super) fn count_names(&self, dir: DirId, change: i32) {
+        self.directory_changed(dir);
         let names = &mut self.directories.borrow_mut()[dir as usize].names;
         *names = names.saturating_add_signed(change);
     }
@@ -333,6 +334,7 @@ impl Btrfs {
 
     /// One of a file's names is another now.
     pub(super) fn set_name(&self, slot: u32, old: Name, new: Name) {
+        self.note_new_name(new.dir, slot);
         if !self.names.replace(slot, old, Some(new)) {
             let file = &mut self.files.borrow_mut()[slot as usize];
             *file = file.by(new);
@@ -367,6 +369,7 @@ impl Btrfs {
 
     /// The file in a slot is there. Slots before it may be those of files that are still being made.
     pub(super) fn add_file(&self, slot: u32, inode: Inode) {
+        self.note_new_name(inode.dir, slot);
         let (mut files, mut data) = (self.files.borrow_mut(), self.data.borrow_mut());
         let (new, slot) = (FileData::new(self.transid()), slot as usize);
         if files.len() <= slot {
@@ -402,11 +405,11 @@ impl Btrfs {
 }
 
 /// The trees of an empty filesystem, and its space.
-fn made_by_mkfs(bytes: u64) -> (Tree, SpaceTrees, Space) {
+fn made_by_mkfs(bytes: u64, kept: SpaceCache) -> (Tree, SpaceTrees, Space) {
     let mut tree = Tree::new();
     tree.insert_items(tree.root(), 0, &items::root_directory(FIRST_FREE_OBJECTID));
     let space = RefCell::new(Space::new(bytes));
-    let trees = SpaceTrees::new(&space, &mut tree);
+    let trees = SpaceTrees::new(&space, &mut tree, kept);
     tree.transid += 1; // mkfs wrote the first block
     (tree, trees, space.into_inner())
 }

@@ -7,6 +7,7 @@ use super::subvolume::Subvolume;
 use super::tree::key::{Item, ItemKind, LEAF_DATA};
 use super::tree::{BlockId, Tree};
 use crate::gathered::gathered;
+use crate::kernel::btrfs::SpaceCache;
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
 use std::cell::RefCell;
@@ -89,7 +90,7 @@ fn growth(dirs: u32, files: u32) -> Result<Value, String> {
     }
     let space = RefCell::new(Space::new(SIZE));
     let mut tree = Tree::new();
-    let trees = SpaceTrees::new(&space, &mut tree);
+    let trees = SpaceTrees::new(&space, &mut tree, SpaceCache::Tree);
     let mkfs = (tree.root(), tree.place(tree.root()));
     let mut tree = subvolume.into_tree();
     tree.set_place(mkfs.0, mkfs.1);

@@ -36,6 +36,8 @@ pub(super) struct Directory {
     pub(super) entries: RefCell<Entries>,
     /// It is dirty for the VFS (`I_DIRTY_SYNC`).
     dirty: Cell<bool>,
+    /// The transaction that changed it last (`i_sync_tid`).
+    pub(super) transaction: Cell<u64>,
     /// `i_nlink`.
     links: Cell<u32>,
     /// Leaves that somebody has searched, and how many there were before the run.
@@ -119,6 +121,7 @@ impl Ext4 {
             blocks: Cell::new(1),
             entries: RefCell::default(),
             dirty: Cell::new(false),
+            transaction: Cell::new(0),
             links: Cell::new(2),
             leaves,
             filled: Cell::new(0),

@@ -97,6 +97,10 @@ impl<M: Machine> FileOperations<M> for Ext4 {
         self.sync_file(m, file.inode, Wanted::ALL).await;
     }
 
+    async fn fsync_directory(&self, m: &M, dir: DirId) {
+        self.sync_directory(m, dir).await;
+    }
+
     async fn fsync_range(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
         self.sync_file(m, file.inode, Wanted::Range(offset, bytes)).await;
     }

@@ -13,6 +13,7 @@ use crate::devices::{End, Request, Work};
 use crate::filesystems::costs::Costs;
 use crate::filesystems::pages::dirty::{DirtyFiles, Piece, Wanted};
 use crate::filesystems::pages::mapping::{self, Mapping};
+use crate::filesystems::DirId;
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Time};
 use crate::workqueue::Workqueue;
@@ -91,6 +92,21 @@ impl Ext4 {
             }
         } else {
             self.sync_buffers(m, slot).await;
+            self.storage.io(m, Request::Flush).await;
+        }
+        m.run(Account::System, self.fsync.costs.exit).await;
+    }
+
+    /// The same of a directory, which has no pages: the transaction that changed it last is committed. Without a journal its blocks
+    /// and its inode are written.
+    pub(super) async fn sync_directory<M: Machine>(&self, m: &M, dir: DirId) {
+        m.at("fsync");
+        let transaction = self.directories.borrow().of(dir).transaction.get();
+        let flushed = self.journal.on && self.commit_flushes(m, transaction).await;
+        if !self.journal.on {
+            self.sync_directory_buffers(m, dir).await;
+        }
+        if !flushed {
             self.storage.io(m, Request::Flush).await;
         }
         m.run(Account::System, self.fsync.costs.exit).await;

@@ -284,6 +284,7 @@ impl Ext4 {
 
     /// `ext4_mark_inode_dirty` of a directory, amid what takes so long.
     pub(super) async fn mark_directory_dirty<M: Machine>(&self, m: &M, dir: DirId, time: Time) {
+        self.directories.borrow().of(dir).transaction.set(self.journal.running());
         self.tables.use_block(m, self.directory_inode(dir), time).await;
     }
 }

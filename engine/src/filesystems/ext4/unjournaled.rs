@@ -180,7 +180,14 @@ impl Ext4 {
     /// `ext4_sync_parent`: if the file's name is new, the blocks of its directory that were changed, and the directory's inode if its
     /// times are dirty.
     async fn sync_parent<M: Machine>(&self, m: &M, slot: u32) {
-        let Some(dir) = self.files.borrow_mut().slots[slot as usize].new_entry.take() else { return };
+        let dir = self.files.borrow_mut().slots[slot as usize].new_entry.take();
+        if let Some(dir) = dir {
+            self.sync_directory_buffers(m, dir).await;
+        }
+    }
+
+    /// The blocks of a directory that were changed, and its inode (`sync_mapping_buffers`, `sync_inode_metadata`).
+    pub(super) async fn sync_directory_buffers<M: Machine>(&self, m: &M, dir: DirId) {
         self.info.lists_buffer(m).await; // fsync_buffers_list
         let leaves: Vec<_> = self.unjournaled.take(dir).into_iter().map(|leaf| Block::Leaf(dir, leaf)).collect();
         self.write_buffers(m, &leaves).await;

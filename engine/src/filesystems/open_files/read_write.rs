@@ -43,6 +43,8 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
     async fn write_at(&self, m: &M, file: &File, io: Io);
     /// `fsync`.
     async fn fsync(&self, m: &M, file: &File);
+    /// `fsync` of a directory: names that it got or lost are on disk afterwards.
+    async fn fsync_directory(&self, m: &M, dir: DirId);
     /// `fsync` of a range: its first byte, and how many. On btrfs the first one of a new file takes all of it (`needs_full_sync`), and
     /// others an ordered extent up to where what is dirty ends: so it is that of the file.
     async fn fsync_range(&self, m: &M, file: &File, _place: (u64, u32)) {

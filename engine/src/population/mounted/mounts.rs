@@ -11,7 +11,7 @@ use crate::filesystems::xfs::buffer_hash;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::operations::file_io;
 use crate::filesystems::xfs::structures::geometry::Geometry;
-use crate::kernel::btrfs::{DataSums, MetadataReclaim};
+use crate::kernel::btrfs::{DataSums, MetadataReclaim, SpaceCache};
 use crate::machine::LockKind;
 use crate::range_locks::{Design, Prices};
 use crate::softirq::{self, Nobody};
@@ -79,6 +79,10 @@ pub(super) fn btrfs<H: Host>(
     for _ in 0..sum_workers {
         let worker = fs.clone();
         host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::sum_worker(m, worker));
+    }
+    if rules.space_cache == SpaceCache::Files {
+        let worker = fs.clone();
+        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::cache_worker(m, worker));
     }
     if rules.reclaim == MetadataReclaim::Preemptive {
         let worker = fs.clone();

@@ -25,6 +25,8 @@ pub enum Act {
     Shorten,
     /// `fsync`.
     Fsync,
+    /// `fsync` of the file's directory.
+    FsyncDir,
     /// `unlink`.
     Unlink,
     /// `link`: another name that is free, in the same directory.
@@ -72,7 +74,7 @@ pub enum Act {
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 33] = [
+pub const ACTS: [(&str, Act); 34] = [
     ("create", Act::Create),
     ("open", Act::Open),
     ("open_rdwr", Act::OpenRdwr),
@@ -84,6 +86,7 @@ pub const ACTS: [(&str, Act); 33] = [
     ("truncate", Act::Truncate),
     ("shorten", Act::Shorten),
     ("fsync", Act::Fsync),
+    ("fsync_dir", Act::FsyncDir),
     ("unlink", Act::Unlink),
     ("link", Act::Link),
     ("reflink", Act::Reflink),

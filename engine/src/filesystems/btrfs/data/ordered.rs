@@ -94,6 +94,13 @@ impl OrderedExtents {
         extents.any(|extent| extent.offset < offset + bytes && offset < extent.offset + extent.bytes)
     }
 
+    /// Whether data are under way to new places in this range.
+    pub fn has_new_in(&self, places: std::ops::Range<u64>) -> bool {
+        let under_way = self.under_way.borrow();
+        let mut new = under_way.values().filter(|ordered| matches!(ordered.placing, Placing::New(_)));
+        new.any(|ordered| places.contains(&ordered.extent.place))
+    }
+
     async fn wait_while<M: Machine>(&self, m: &M, under_way: impl Fn() -> bool) {
         while under_way() {
             self.waiting.borrow_mut().push(m.task());

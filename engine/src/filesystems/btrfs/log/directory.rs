@@ -1,7 +1,5 @@
 //! A directory in the log: its inode, and its entries as far as they lie in leaves that this transaction has changed
 //! (`log_directory_changes`, `log_dir_items`).
-//!
-//! Left out: that files whose entries are new are logged as well (`log_new_dir_dentries`), which only an fsync of a directory asks for.
 
 use super::LogTree;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
@@ -123,7 +121,7 @@ impl Btrfs {
 }
 
 /// The entries of a leaf from a slot on that are of the object and kind of a key.
-fn entries_at(tree: &Tree, leaf: u32, slot: usize, first: Key) -> Vec<Item> {
+pub(super) fn entries_at(tree: &Tree, leaf: u32, slot: usize, first: Key) -> Vec<Item> {
     let behind = &tree.items(leaf)[slot..];
     behind.iter().take_while(|item| item.key.is_like(first)).copied().collect()
 }

@@ -4,9 +4,11 @@
 //! A new file is logged in full, its items copied from the subvolume's tree together; of others the inode and the extents just
 //! written. Left out: extended attributes but for looking for them.
 
+use super::LogTree;
 use crate::cost_table;
 use crate::filesystems::btrfs::data::Extent;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
+use crate::filesystems::btrfs::transaction::Handle;
 use crate::filesystems::File;
 use crate::kernel::btrfs::{ExtentMapRelease, FsyncWait, FullCommit, LogCsums, LogDirectory, LogInode, RenamePin};
 use crate::waist::Machine;
@@ -86,6 +88,11 @@ impl Btrfs {
         let handle = self.start_transaction(m).await;
         let mine = self.fill_log(m, file.inode, inode, &writeback.extents).await;
         m.unlock(inode.i_rwsem, Side::Write).await;
+        self.end_sync(m, log, handle, mine).await;
+    }
+
+    /// The log transaction that has what was synced goes to the disk, or the whole transaction if none has.
+    pub(super) async fn end_sync<M: Machine>(&self, m: &M, log: &LogTree, handle: Handle, mine: Option<u64>) {
         let synced = match mine {
             Some(mine) => log.sync(m, mine, || self.needs_full_commit()).await,
             None => false,

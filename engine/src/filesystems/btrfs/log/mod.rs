@@ -14,6 +14,7 @@ mod lost_names;
 mod names;
 mod parents;
 pub mod roots;
+mod sync_directory;
 mod writeback;
 mod xattrs;
 

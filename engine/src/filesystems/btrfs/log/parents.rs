@@ -1,7 +1,5 @@
 //! The directories of a file that got or lost one of several names in the transaction, or moved into another directory. Who syncs it has them logged, lest the log keeps an
 //! entry of which it does not know the reference (`btrfs_log_all_parents`, since 4.3; `log_all_new_ancestors`).
-//!
-//! Left out: the inodes of entries that are new in these directories (`log_new_dir_dentries`).
 
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::btrfs::tree::items;
@@ -26,6 +24,7 @@ impl Btrfs {
             for dir in self.directories_of(slot) {
                 if !self.new_and_logged(dir).1 {
                     self.log_directory(m, dir).await;
+                    self.log_new_dentries(m, dir).await;
                 }
             }
         }

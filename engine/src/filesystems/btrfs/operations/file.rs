@@ -101,6 +101,10 @@ impl<M: Machine> FileOperations<M> for Btrfs {
         self.sync_file(m, file).await;
     }
 
+    async fn fsync_directory(&self, m: &M, dir: DirId) {
+        self.sync_directory(m, dir).await;
+    }
+
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {
         match less {
             None => self.truncate_file(m, file).await,

@@ -193,6 +193,9 @@ impl Btrfs {
             }
             self.unlink_in_log(m, slot, *inode).await;
             self.lose_name(slot, inode, last);
+            if last {
+                self.forget_new_name(dir, slot);
+            }
         }
         m.lock(d.delayed, Side::Write).await;
         m.touch(self.delayed_line, Access::Write);

@@ -23,6 +23,7 @@ impl Btrfs {
         m.run(Account::System, self.costs.delayed.update_inode).await;
         self.delay_file_inode(m, inode.ino).await;
         self.names.add(slot, Name { dir, index, entry: items::dir_item(d.ino, name).key });
+        self.note_new_name(dir, slot);
         self.data(slot).link(self.transid());
         let name = self.log_new_name(m, slot, None).await;
         self.end_rename(m, handle, slot, name).await;

@@ -2,6 +2,7 @@
 //! space tree. Running a delayed ref changes both; a search of the extent tree says whether an extent is shared
 //! (`fs/btrfs/extent-tree.c` of Linux 6.18).
 
+use super::cache_files::{CacheCosts, CacheFiles};
 use super::delayed_refs::{Change, DelayedRefs, Extent, Head};
 use super::laid_out::SpaceTrees;
 use super::Group;
@@ -13,6 +14,7 @@ use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
 use crate::filesystems::btrfs::tree::search::{Intent, Rules, TreeOps};
 use crate::filesystems::btrfs::tree::{Dirty, Tree};
 use crate::filesystems::costs::Costs;
+use crate::kernel::btrfs::SpaceCache;
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Side};
 use std::cell::RefCell;
@@ -73,6 +75,10 @@ pub struct Extents {
     pub free_space: Root,
     /// Checksums of data.
     pub csum: Root,
+    /// The tree of roots: only the files of free space in it.
+    pub roots: Root,
+    /// These files, if free space is kept there and not in the tree.
+    pub caches: Option<CacheFiles>,
     /// What the trees are still to be told.
     pub refs: Rc<DelayedRefs>,
     /// Guards the items of a block group's free space (`free_space_lock`), here of all groups.
@@ -94,7 +100,11 @@ impl Extents {
             tree.transid += 1; // mkfs wrote the first blocks
             Root::new(m, name, tree, root::Space::Referenced(refs.clone()), rules, costs)
         };
+        let in_files = trees.kept == SpaceCache::Files;
+        let cache_costs = CacheCosts::new(costs)?;
         Ok(Self {
+            caches: in_files.then(|| CacheFiles::new(m, cache_costs)),
+            roots: root("root", trees.roots)?,
             extent: root("extent", trees.extent)?,
             free_space: root("free space", trees.free_space)?,
             csum: root("csum", trees.csum)?,
@@ -116,12 +126,18 @@ impl Extents {
 
     fn at_once<T>(&self, change: impl FnOnce(&SpaceTrees) -> T) -> T {
         let take = |root: &Root| RefCell::new(root.tree.take());
-        let trees =
-            SpaceTrees { extent: take(&self.extent), free_space: take(&self.free_space), csum: take(&self.csum) };
+        let trees = SpaceTrees {
+            extent: take(&self.extent),
+            free_space: take(&self.free_space),
+            csum: take(&self.csum),
+            roots: RefCell::default(),
+            kept: if self.caches.is_some() { SpaceCache::Files } else { SpaceCache::Tree },
+        };
         let answer = change(&trees);
         for tree in [&trees.extent, &trees.free_space, &trees.csum] {
             tree.borrow_mut().was_written();
         }
+        drop(self.refs.space.borrow_mut().take_dirty_groups()); // an earlier commit has told of them
         self.extent.tree.swap(&trees.extent);
         self.free_space.tree.swap(&trees.free_space);
         self.csum.tree.swap(&trees.csum);
@@ -130,11 +146,7 @@ impl Extents {
 
     /// `btrfs_run_delayed_refs`: runs so many heads, or as many as there are. `mutex` is the runner's own.
     pub async fn run_delayed_refs<M: Machine>(&self, m: &M, mutex: LockId, most: usize) {
-        if self.refs.space.borrow().has_new_group() {
-            m.lock(self.free_space_lock, Side::Write).await;
-            self.make_groups(m).await;
-            m.unlock(self.free_space_lock, Side::Write).await;
-        }
+        self.create_pending_groups(m).await;
         for _ in 0..most {
             let Some(head) = self.refs.locked(m, |heads| heads.select(mutex)).await else { return };
             m.lock(mutex, Side::Write).await;
@@ -155,6 +167,9 @@ impl Extents {
     /// Both trees learn of a head.
     async fn tell_of<M: Machine>(&self, m: &M, head: Head) {
         self.extent.locked(m).ops().run_in_extent_tree(head).await;
+        if self.caches.is_some() {
+            return;
+        }
         let group = self.refs.space.borrow().group(head.place);
         m.lock(self.free_space_lock, Side::Write).await;
         self.make_groups(m).await; // the place may lie in one that was made meanwhile
@@ -162,42 +177,42 @@ impl Extents {
         m.unlock(self.free_space_lock, Side::Write).await;
     }
 
-    /// Runs heads, and those that come of it, until there are none (`commit_cowonly_roots`).
-    pub async fn run_all_delayed_refs<M: Machine>(&self, m: &M, mutex: LockId) {
-        loop {
-            self.run_delayed_refs(m, mutex, usize::MAX).await;
-            self.write_dirty_groups(m).await;
-            if self.refs.waiting() == 0 {
-                return;
-            }
-        }
-    }
-
     /// The mutex of one who runs delayed refs: that of the head which he is at.
     pub fn new_runner<M: Machine>(&self, m: &M) -> LockId {
         m.new_lock(m.class("btrfs.delayed_ref_head", "btrfs.delayed_ref_head"))
     }
 
-    /// `btrfs_create_pending_block_groups`, by who has the `free_space_lock`: nobody finds a group half made.
+    /// The same by who has the `free_space_lock`: nobody finds a group half made.
     async fn make_groups<M: Machine>(&self, m: &M) {
         loop {
             let Some(group) = self.refs.space.borrow_mut().take_new_group() else { return };
             self.extent.locked(m).ops().insert_extent_item(items::block_group(group.start, group.bytes)).await;
-            self.free_space.locked(m).ops().add_free_group(group).await;
+            if self.caches.is_none() {
+                self.free_space.locked(m).ops().add_free_group(group).await;
+            }
         }
     }
 
-    /// `btrfs_write_dirty_block_groups`: how much of each block group is in use.
-    async fn write_dirty_groups<M: Machine>(&self, m: &M) {
-        loop {
-            let Some(group) = self.refs.space.borrow_mut().take_dirty_group() else { return };
-            let key = items::block_group(group.start, group.bytes).key;
-            let locked = self.extent.locked(m);
-            let ops = locked.ops();
-            let (mut path, _) = ops.search_slot(key, Intent::Update).await;
-            locked.work(Work::ExtentItem).await;
-            ops.release_path(&mut path).await;
+    /// `btrfs_create_pending_block_groups`.
+    pub async fn create_pending_groups<M: Machine>(&self, m: &M) {
+        if self.refs.space.borrow().has_new_group() {
+            m.lock(self.free_space_lock, Side::Write).await;
+            self.make_groups(m).await;
+            m.unlock(self.free_space_lock, Side::Write).await;
         }
+    }
+
+    /// `update_block_group_item`: how much of a block group is in use. One whose item is not there yet has its turn later.
+    pub async fn update_group_item<M: Machine>(&self, m: &M, group: Group) {
+        let locked = self.extent.locked(m);
+        let ops = locked.ops();
+        let (mut path, found) = ops.search_slot(items::block_group(group.start, group.bytes).key, Intent::Update).await;
+        if found {
+            locked.work(Work::ExtentItem).await;
+        } else {
+            self.refs.space.borrow_mut().put_back_dirty(group);
+        }
+        ops.release_path(&mut path).await;
     }
 
     /// `btrfs_cross_ref_exist`: whether somebody else has an extent, as the extent tree says and the delayed refs. Nobody has,
@@ -230,7 +245,7 @@ impl Extents {
 
     /// The next transaction has begun. Returns what these trees have to write of the one before.
     pub fn next_transaction(&self) -> Dirty {
-        let roots = [&self.extent, &self.free_space, &self.csum];
+        let roots = [&self.extent, &self.free_space, &self.csum, &self.roots];
         roots.into_iter().map(|root| root.tree.borrow_mut().end_transaction()).sum()
     }
 }

@@ -10,6 +10,7 @@ use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::locks::Unlocked;
 use crate::filesystems::btrfs::tree::search::{TreeOps, DEFAULT_RULES};
 use crate::filesystems::btrfs::tree::{BlockId, Tree};
+use crate::kernel::btrfs::SpaceCache;
 use std::cell::RefCell;
 
 /// Tasks that take places and delay references for which no time goes by.
@@ -32,24 +33,28 @@ impl Unlocked for Laying<'_> {
 }
 
 /// The trees of space as they lie on disk.
-#[derive(Default)]
 pub struct SpaceTrees {
     /// An item of each extent in use.
     pub extent: RefCell<Tree>,
-    /// An item of each free extent.
+    /// An item of each free extent, if that is where free space is kept; else empty.
     pub free_space: RefCell<Tree>,
     /// Checksums of data.
     pub csum: RefCell<Tree>,
+    /// The tree of roots, with the files of free space.
+    pub roots: RefCell<Tree>,
+    /// Where free space is kept.
+    pub kept: SpaceCache,
 }
 
 impl SpaceTrees {
     /// What `mkfs` leaves: a block for each tree, `fs` among them, and one of the chunk tree.
-    pub fn new(space: &RefCell<Space>, fs: &mut Tree) -> Self {
-        let trees = Self::default();
+    pub fn new(space: &RefCell<Space>, fs: &mut Tree, kept: SpaceCache) -> Self {
+        let (extent, free_space, csum, roots) = Default::default();
+        let trees = Self { extent, free_space, csum, roots, kept };
         let heads = RefCell::default();
         let laying = Laying { space, heads: &heads };
         let take = |tree: &mut Tree| tree.set_place(tree.root(), laying.place(0));
-        for tree in [&trees.extent, &trees.free_space, &trees.csum] {
+        for tree in [&trees.extent, &trees.free_space, &trees.csum, &trees.roots] {
             take(&mut tree.borrow_mut());
         }
         take(fs);
@@ -104,6 +109,7 @@ impl SpaceTrees {
         let settling = Settling {
             extent: TreeOps::new(&self.extent, &laying, DEFAULT_RULES),
             free_space: TreeOps::new(&self.free_space, &laying, DEFAULT_RULES),
+            has_free_space_tree: self.kept == SpaceCache::Tree,
             space,
             heads,
         };
@@ -121,6 +127,7 @@ impl SpaceTrees {
 struct Settling<'a> {
     extent: TreeOps<'a, Laying<'a>>,
     free_space: TreeOps<'a, Laying<'a>>,
+    has_free_space_tree: bool,
     space: &'a RefCell<Space>,
     heads: &'a RefCell<Heads>,
 }
@@ -131,7 +138,9 @@ impl Settling<'_> {
         loop {
             let Some(group) = self.space.borrow_mut().take_new_group() else { return };
             now(self.extent.insert_extent_item(items::block_group(group.start, group.bytes)));
-            now(self.free_space.add_free_group(group));
+            if self.has_free_space_tree {
+                now(self.free_space.add_free_group(group));
+            }
         }
     }
 
@@ -140,6 +149,9 @@ impl Settling<'_> {
         let mut run: Option<(u64, u64)> = None;
         while let Some(head) = self.next_head() {
             self.tell_extent_tree(head);
+            if !self.has_free_space_tree {
+                continue;
+            }
             let group = self.space.borrow().group(head.place);
             if head.change != Change::Added {
                 now(self.free_space.run_in_free_space_tree(group, head));
@@ -197,7 +209,7 @@ mod tests {
     #[test]
     fn a_new_filesystem_has_its_own_blocks_in_the_extent_tree() {
         let space = RefCell::new(Space::new(8 << 30));
-        let trees = SpaceTrees::new(&space, &mut Tree::new());
+        let trees = SpaceTrees::new(&space, &mut Tree::new(), SpaceCache::Tree);
         let extent = trees.extent.borrow();
         extent.check().unwrap();
         assert_eq!(extent.len(extent.root()), 3 + 9, "three block groups, nine tree blocks");
@@ -207,7 +219,7 @@ mod tests {
     #[test]
     fn a_tree_that_grows_into_a_new_block_group_while_refs_are_run_is_told_of_it() {
         let space = RefCell::new(Space::new(256 << 20));
-        let trees = SpaceTrees::new(&space, &mut Tree::new());
+        let trees = SpaceTrees::new(&space, &mut Tree::new(), SpaceCache::Tree);
         let group = space.borrow().metadata_bytes();
         while space.borrow().metadata_used() < group - 4 * 16384 {
             space.borrow_mut().allocate_block();

@@ -3,6 +3,7 @@
 //!
 //! Not modelled: bitmaps of free space, the fine rules of clusters, block groups that become empty.
 
+pub mod cache_files;
 pub mod csums;
 pub mod delalloc;
 pub mod delayed_refs;
@@ -270,6 +271,16 @@ impl Space {
         let dirty = self.groups.iter_mut().find(|group| group.dirty)?;
         dirty.dirty = false;
         Some(*dirty)
+    }
+
+    /// All of them.
+    pub fn take_dirty_groups(&mut self) -> Vec<Group> {
+        std::iter::from_fn(|| self.take_dirty_group()).collect()
+    }
+
+    /// What did not find its items: its use is to be written again.
+    pub fn put_back_dirty(&mut self, group: Group) {
+        self.group_of(group.start).dirty = true;
     }
 
     /// The block group in which a byte lies.

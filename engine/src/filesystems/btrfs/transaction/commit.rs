@@ -5,6 +5,7 @@ use super::Handle;
 use crate::cost_table;
 use crate::filesystems::btrfs::block_io::SUPER_INFO_OFFSET;
 use crate::filesystems::btrfs::mount::Btrfs;
+use crate::filesystems::btrfs::space::Group;
 use crate::filesystems::btrfs::tree::Dirty;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
@@ -65,6 +66,9 @@ impl Btrfs {
         if self.transaction.begin_flush() || each {
             self.extents.run_delayed_refs(m, mutex, self.extents.refs.waiting()).await;
         }
+        if self.transaction.begin_groups() {
+            self.start_dirty_groups(m, mutex).await;
+        }
         if !self.transaction.begin_commit() {
             self.transaction.end(m, handle).await;
             return self.transaction.wait_for_commit(m, mine, each).await;
@@ -80,7 +84,7 @@ impl Btrfs {
         self.run_delayed_items(m).await;
         self.transaction.block_all(m).await;
         self.run_delayed_items(m).await;
-        self.extents.run_all_delayed_refs(m, mutex).await;
+        self.write_dirty_groups(m, mutex).await;
         m.lock(self.log_roots.tree_log_mutex, Side::Write).await;
         let dirty = self.next_transaction(m);
         self.write_transaction(m, dirty).await;
@@ -89,6 +93,44 @@ impl Btrfs {
         let extents = self.extents.refs.space.borrow_mut().unpin();
         m.run(Account::System, self.commits.costs.unpin * extents).await;
         self.transaction.finish(m, mine, true);
+    }
+
+    /// `btrfs_start_dirty_block_groups` (since 4.1): once a transaction, while others go on, what has changed of block groups is
+    /// written, and once more what that has changed.
+    async fn start_dirty_groups<M: Machine>(&self, m: &M, mutex: LockId) {
+        for _ in 0..2 {
+            let dirty = self.extents.refs.space.borrow_mut().take_dirty_groups();
+            if dirty.is_empty() {
+                return;
+            }
+            self.extents.create_pending_groups(m).await;
+            for group in dirty {
+                self.write_cache(m, group, None).await;
+                self.extents.update_group_item(m, group).await;
+            }
+            self.extents.run_delayed_refs(m, mutex, self.extents.refs.waiting()).await;
+        }
+    }
+
+    /// `btrfs_write_dirty_block_groups` and delayed refs, those that come of it as well, until there are none
+    /// (`commit_cowonly_roots`).
+    async fn write_dirty_groups<M: Machine>(&self, m: &M, mutex: LockId) {
+        loop {
+            self.extents.run_delayed_refs(m, mutex, usize::MAX).await;
+            while let Some(group) = self.next_dirty_group() {
+                self.write_cache(m, group, Some(mutex)).await;
+                self.extents.create_pending_groups(m).await;
+                self.extents.update_group_item(m, group).await;
+            }
+            self.wait_for_caches(m).await;
+            if self.extents.refs.waiting() == 0 {
+                return;
+            }
+        }
+    }
+
+    fn next_dirty_group(&self) -> Option<Group> {
+        self.extents.refs.space.borrow_mut().take_dirty_group()
     }
 
     /// Nobody has a handle: what is changed from now on belongs to the next transaction. Returns what this one is to write.

@@ -56,6 +56,8 @@ pub struct Transaction {
     full_commit: Cell<u64>,
     /// A task runs the delayed refs of the running transaction before its commit (`BTRFS_DELAYED_REFS_FLUSHING`).
     flushing: Cell<bool>,
+    /// A task writes changed block groups of the running transaction before its commit (`BTRFS_TRANS_DIRTY_BG_RUN`).
+    writes_groups: Cell<bool>,
     /// When the running transaction began.
     began: Cell<Time>,
 }
@@ -78,6 +80,7 @@ impl Transaction {
             waiting_for_commit: RefCell::default(),
             full_commit: Cell::new(0),
             flushing: Cell::new(false),
+            writes_groups: Cell::new(false),
             began: Cell::new(0),
         })
     }
@@ -91,6 +94,13 @@ impl Transaction {
     /// `btrfs_join_transaction`: waits only while a commit wants no more changes.
     pub async fn join<M: Machine>(&self, m: &M) -> Handle {
         self.enter(m, false).await
+    }
+
+    /// `btrfs_join_transaction_spacecache`: a commit waits for who wants this handle, and lets it in at any time.
+    pub async fn join_nolock<M: Machine>(&self, m: &M) -> Handle {
+        self.writers.set(self.writers.get() + 1);
+        self.count(m, false).await;
+        Handle { started: false }
     }
 
     async fn enter<M: Machine>(&self, m: &M, started: bool) -> Handle {
@@ -172,6 +182,11 @@ impl Transaction {
         !self.flushing.replace(true)
     }
 
+    /// Whether this task is the one to write block groups ahead of the commit.
+    pub fn begin_groups(&self) -> bool {
+        !self.writes_groups.replace(true)
+    }
+
     /// Keeps handles that are started out from now on.
     pub fn keep_starts_out(&self, m: &impl Machine) {
         self.committer.set(Some(m.task()));
@@ -244,6 +259,7 @@ impl Transaction {
     pub fn unblock<M: Machine>(&self, m: &M) {
         self.state.set(State::Running);
         self.flushing.set(false);
+        self.writes_groups.set(false);
         self.began.set(m.now());
         for task in std::mem::take(&mut *self.waiting.borrow_mut()) {
             m.wake(task);

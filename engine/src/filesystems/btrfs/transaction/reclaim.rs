@@ -17,9 +17,6 @@ use std::rc::Rc;
 
 /// Bytes that are reserved to insert one item: a path may be copied and split at each level (`btrfs_calc_insert_metadata_size`).
 pub const ITEM: u64 = NODE_SIZE as u64 * MAX_LEVEL as u64 * 2;
-/// Bytes for a delayed ref, which is an item of the extent tree and one of the free space tree
-/// (`btrfs_calc_delayed_ref_bytes`).
-pub(super) const REF: u64 = 2 * ITEM;
 /// Reservations up to here are never too many.
 const HARMLESS: u64 = 128 << 20;
 
@@ -56,9 +53,19 @@ impl Btrfs {
     pub(super) fn reclaimable(&self) -> Reclaimable {
         Reclaimable {
             items: self.delayed.borrow().items() as u64 * ITEM,
-            refs: self.extents.refs.waiting() as u64 * REF,
+            refs: self.extents.refs.waiting() as u64 * self.ref_bytes(),
             pinned: self.extents.refs.space.borrow().pinned_bytes(),
             delalloc: self.delalloc_room(),
+        }
+    }
+
+    /// Bytes for a delayed ref, which is an item of the extent tree and, if there is one, of the free space tree
+    /// (`btrfs_calc_delayed_ref_bytes`).
+    pub(super) fn ref_bytes(&self) -> u64 {
+        if self.extents.caches.is_some() {
+            ITEM
+        } else {
+            2 * ITEM
         }
     }
 
@@ -111,7 +118,7 @@ impl Btrfs {
         if items > refs {
             some = self.run_nodes(m, items / 4 / ITEM * 2).await;
         } else {
-            self.extents.run_delayed_refs(m, mutex, (refs / 4 / REF).max(1) as usize).await;
+            self.extents.run_delayed_refs(m, mutex, (refs / 4 / self.ref_bytes()).max(1) as usize).await;
         }
         self.transaction.end(m, handle).await;
         some

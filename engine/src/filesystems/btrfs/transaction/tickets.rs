@@ -8,7 +8,7 @@
 //! Left out: the bytes of handles under way, which count as little as one item here; that evictions and the log flush for themselves
 //! (`BTRFS_RESERVE_FLUSH_LIMIT`); failing with ENOSPC, for which the structures themselves decide.
 
-use super::reclaim::{Reclaimable, ITEM, REF};
+use super::reclaim::{Reclaimable, ITEM};
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::btrfs::space::outstanding::Shrink;
 use crate::kernel::btrfs::Reserving;
@@ -165,8 +165,10 @@ impl Btrfs {
         match step {
             Flush::SomeItems => _ = self.run_nodes(m, (wanted / ITEM).max(1) * 2).await,
             Flush::Items => _ = self.run_nodes(m, items / ITEM).await,
-            Flush::SomeRefs => self.extents.run_delayed_refs(m, runner, (wanted / REF).max(1) as usize).await,
-            Flush::Refs => self.extents.run_delayed_refs(m, runner, (refs / REF) as usize).await,
+            Flush::SomeRefs => {
+                self.extents.run_delayed_refs(m, runner, (wanted / self.ref_bytes()).max(1) as usize).await
+            }
+            Flush::Refs => self.extents.run_delayed_refs(m, runner, (refs / self.ref_bytes()) as usize).await,
             Flush::Delalloc | Flush::DelallocWait => {}
             Flush::Commit => return self.commit(m, handle, runner).await,
         }

@@ -1,7 +1,8 @@
 //! The items that make up files and directories.
 
 use super::key::{
-    name_hash, size, Item, ItemKind, Key, EXTENT_CSUM_OBJECTID, FIRST_FREE_OBJECTID, ORPHAN_OBJECTID, TREE_LOG_OBJECTID,
+    name_hash, size, Item, ItemKind, Key, EXTENT_CSUM_OBJECTID, FIRST_FREE_OBJECTID, FREE_SPACE_OBJECTID,
+    ORPHAN_OBJECTID, TREE_LOG_OBJECTID,
 };
 
 /// The first index of an entry of a directory (`BTRFS_DIR_START_INDEX`); 0 and 1 stand for `.` and `..`.
@@ -81,12 +82,17 @@ pub fn block_group(start: u64, bytes: u64) -> Item {
 /// Where the chunk tree is.
 pub const CHUNK_TREE: u64 = 21 << 20;
 
-/// Trees that `mkfs` makes and nothing here changes, a block each: the roots, devices, subvolume numbers, data relocation.
-pub const OTHER_TREES: usize = 4;
+/// Trees that `mkfs` makes and nothing here changes, a block each: devices, subvolume numbers, data relocation.
+pub const OTHER_TREES: usize = 3;
 
 /// The chunk tree's only block and the block group that it is in, as `mkfs` makes them.
 pub fn chunk_tree() -> [Item; 2] {
     [metadata_item(CHUNK_TREE, 0), block_group(CHUNK_TREE, 8 << 20)]
+}
+
+/// Which file has the free space of a block group, and how much of it is valid.
+pub fn free_space_header(start: u64) -> Item {
+    Item::new(Key::new(FREE_SPACE_OBJECTID, ItemKind::FreeSpaceHeader, start), size::FREE_SPACE_HEADER)
 }
 
 /// How the free space of a block group is kept.

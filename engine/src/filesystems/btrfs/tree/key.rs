@@ -20,6 +20,8 @@ pub const TREE_LOG_OBJECTID: u64 = OBJECTID_MASK - 5;
 pub const ORPHAN_OBJECTID: u64 = OBJECTID_MASK - 4;
 /// All checksums of data belong to one object (`BTRFS_EXTENT_CSUM_OBJECTID`, -10).
 pub const EXTENT_CSUM_OBJECTID: u64 = OBJECTID_MASK - 9;
+/// Files of free space are found by an object of the tree of roots (`BTRFS_FREE_SPACE_OBJECTID`, -11).
+pub const FREE_SPACE_OBJECTID: u64 = OBJECTID_MASK - 10;
 
 /// Object numbers are kept in 56 bits: inodes never need more, and the negative ones keep their order at the end.
 const OBJECTID_MASK: u64 = (1 << 56) - 1;
@@ -28,6 +30,8 @@ const OBJECTID_MASK: u64 = (1 << 56) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ItemKind {
+    /// Which file has the free space of a block group.
+    FreeSpaceHeader = 0,
     /// An inode.
     InodeItem = 1,
     /// A name of an inode, by directory.
@@ -59,7 +63,8 @@ pub enum ItemKind {
 }
 
 impl ItemKind {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
+        Self::FreeSpaceHeader,
         Self::InodeItem,
         Self::InodeRef,
         Self::OrphanItem,
@@ -79,6 +84,7 @@ impl ItemKind {
     /// The name that `btrfs inspect-internal dump-tree` prints.
     pub fn name(self) -> &'static str {
         match self {
+            Self::FreeSpaceHeader => "UNTYPED",
             Self::InodeItem => "INODE_ITEM",
             Self::InodeRef => "INODE_REF",
             Self::OrphanItem => "ORPHAN_ITEM",
@@ -113,6 +119,8 @@ pub mod size {
     pub const EXTENT_ITEM: u32 = 53;
     /// `struct btrfs_block_group_item`.
     pub const BLOCK_GROUP_ITEM: u32 = 24;
+    /// `struct btrfs_free_space_header`.
+    pub const FREE_SPACE_HEADER: u32 = 41;
     /// `struct btrfs_free_space_info`.
     pub const FREE_SPACE_INFO: u32 = 8;
     /// One crc32c for each 4 KiB block.

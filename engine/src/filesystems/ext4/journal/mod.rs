@@ -169,6 +169,11 @@ impl Journal {
         will
     }
 
+    /// The number of the transaction that handles belong to.
+    pub fn running(&self) -> u64 {
+        self.running.get()
+    }
+
     /// Waits until a transaction is on disk (`jbd2_complete_transaction`).
     pub async fn sync<M: Machine>(&self, m: &M, transaction: u64) {
         if transaction <= self.committed.get() {

@@ -19,7 +19,7 @@ use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::log::grant::{TR_FSYNCTS, TR_WRITE};
 use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
-use crate::filesystems::BLOCK;
+use crate::filesystems::{DirId, BLOCK};
 use crate::kernel::xfs::{Delalloc, FsyncIlock, LogFlushed};
 use crate::waist::Machine;
 use crate::waist::{Account, CpuId, LockId, Side, Time};
@@ -208,6 +208,21 @@ impl Xfs {
         }
         if !self.flush_log(m, inode).await {
             self.storage.io(m, Request::Flush).await;
+        }
+        m.run(Account::System, c.exit).await;
+    }
+
+    /// `xfs_dir_fsync` (`xfs_log_force_inode`): the log is forced as far as it has the directory, which is not locked meanwhile.
+    pub(crate) async fn sync_directory<M: Machine>(&self, m: &M, dir: DirId) {
+        m.at("fsync");
+        let (c, directory) = (&self.sync.costs, self.directory(dir));
+        m.run(Account::System, c.start).await;
+        m.lock(directory.ilock, Side::Read).await;
+        let checkpoint = self.log.ail.borrow().pinned_by(directory.line);
+        m.unlock(directory.ilock, Side::Read).await;
+        if let Some(checkpoint) = checkpoint {
+            m.run(Account::System, c.force).await;
+            self.log.checkpoints.force(m, checkpoint).await;
         }
         m.run(Account::System, c.exit).await;
     }
