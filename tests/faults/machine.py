@@ -196,7 +196,7 @@ MACHINE = [
     ),
     Fault(
         "rcu: who finds the lock of its node held learns of a grace period all the same",
-        M + "rcu.rs",
+        M + "rcu/mod.rs",
         "let held = std::mem::take(&mut rcu.of(cpu).misses) && meets;",
         "let held = !FAULT && std::mem::take(&mut rcu.of(cpu).misses) && meets;",
     ),

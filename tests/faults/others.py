@@ -123,7 +123,7 @@ OTHERS = [
     ),
     Fault(
         "tmpfs unlink: names are not counted",
-        E + "filesystems/tmpfs.rs",
+        E + "filesystems/tmpfs/mod.rs",
         "        self.changed(m, dir, -1);\n        m.run(Account::System, self.costs.remove + offset).await;",
         "        self.changed(m, dir, if FAULT { 0 } else { -1 });\n        m.run(Account::System, self.costs.remove + offset).await;",
     ),
@@ -147,7 +147,7 @@ OTHERS = [
     ),
     Fault(
         "tmpfs readdir: names are not counted",
-        E + "filesystems/tmpfs.rs",
+        E + "filesystems/tmpfs/mod.rs",
         "if self.counts_listed == CountsListed::None {",
         "if FAULT || self.counts_listed == CountsListed::None {",
     ),
@@ -177,7 +177,7 @@ OTHERS = [
     ),
     Fault(
         "workloads: a rename is not noted",
-        E + "workloads/acts.rs",
+        E + "workloads/acts/mod.rs",
         "(renamed.name, renamed.dir) = (to, into);",
         "if !FAULT { (renamed.name, renamed.dir) = (to, into); }",
     ),
@@ -237,7 +237,7 @@ OTHERS = [
     ),
     Fault(
         "xfs log: a checkpoint has what its own transactions logged of a directory's block",
-        X + "log/ail.rs",
+        X + "log/ail/mod.rs",
         "        let further = it.chunks",
         "        let further = if FAULT { told } else { it.chunks }",
     ),

@@ -4,7 +4,7 @@
 //! reached an eighth of the log, or 32 MiB, a worker takes it, with `xc_ctx_lock` for itself while it goes through the items; who commits
 //! beyond twice that much sleeps until it has. What it costs to fetch so many items is in the times for
 //! each, as they were traced. The worker copies the items into log buffers (`iclog.rs`). When the buffer with the commit record is on disk,
-//! another worker puts the items into the AIL (`ail.rs`). A worker that pushes in the background leaves its last buffer to be filled by who comes
+//! another worker puts the items into the AIL (`ail`). A worker that pushes in the background leaves its last buffer to be filled by who comes
 //! next; who forces the log writes it himself. Before 5.15 one checkpoint was written after the other; since then up to 4 are, whose commit
 //! records are written in order.
 
