@@ -4,11 +4,12 @@ mod directories;
 mod draws;
 mod links;
 mod names;
+mod open;
 mod words;
 
-use super::draw::{uniform, Choice, Places};
+use super::draw::{Choice, Places};
 use super::format::{Name, NameFormat};
-use crate::filesystems::{Attribute, DirId, File, Filesystem, Renaming, ROOT};
+use crate::filesystems::{Attribute, DirId, File, Filesystem, Renaming};
 use crate::waist::Machine;
 use directories::MadeDir;
 use links::Links;
@@ -253,18 +254,6 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         self.synced = Some(name);
     }
 
-    /// Where the block begins that is drawn of a file, or is the task's own; none where blocks are taken in turn.
-    fn block_of(&mut self, size: u64, bytes: u32) -> Option<u64> {
-        let blocks = size / u64::from(bytes.max(1));
-        let block = match self.places {
-            _ if blocks == 0 => None,
-            Places::Random => Some((uniform(&mut self.random) * blocks as f64) as u64),
-            Places::OwnBlock => Some(u64::from(self.task) % blocks),
-            Places::Sequential => None,
-        };
-        block.map(|block| block * u64::from(bytes))
-    }
-
     /// A file loses all that is in it, or so many bytes at its end.
     async fn cut(&mut self, place: usize, act: Act, bytes: u32) {
         let mut held = self.pool.borrow().files[place];
@@ -324,16 +313,6 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         Ok(())
     }
 
-    /// Another of the task's directories; who has one has that and the root.
-    fn other_dir(&self, dir: DirId) -> DirId {
-        let place = self.dirs.iter().position(|&own| own == dir);
-        match place.map(|place| self.dirs[(place + 1) % self.dirs.len()]) {
-            Some(next) if next != dir => next,
-            Some(_) => ROOT,
-            None => self.dirs[0],
-        }
-    }
-
     fn note_write(&mut self, place: usize, held: Held) {
         self.note(place, held.name, |noted| {
             (noted.file, noted.dirty, noted.unsynced) = (held.file, true, true);
@@ -348,114 +327,8 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         pool.files.get_mut(place).filter(|held| held.name == name).map(change);
     }
 
-    /// Where a file is that was at a place; others may have taken files of the set away since.
-    fn now_at(&self, place: usize, name: Name) -> usize {
-        let files = &self.pool.borrow().files;
-        if files.get(place).is_some_and(|held| held.name == name) {
-            return place;
-        }
-        files.iter().position(|held| held.name == name).unwrap_or(place)
-    }
-
-    /// Where a file is, if there still is one.
-    fn place(&self, which: Which) -> Option<usize> {
-        let name = match which {
-            Which::Any | Which::Next => None,
-            Which::First => return (self.files() > 0).then_some(0),
-            Which::Last => return self.files().checked_sub(1),
-            Which::Made => self.made,
-            Which::Written => self.written,
-            Which::Synced => self.synced,
-            Which::Read => self.read,
-        }?;
-        self.pool.borrow().files.iter().position(|held| held.name == name)
-    }
-
-    /// The directory of the file that was written to last, by its place among the task's, if that has not been synced since.
-    pub fn unsynced(&self) -> Option<usize> {
-        let held = self.pool.borrow().files[self.place(Which::Written)?];
-        held.unsynced.then(|| self.dirs.iter().position(|&dir| dir == held.dir)).flatten()
-    }
-
-    /// Does an operation on any file of one of `dirs` (the task's directories by place) that was not synced since it was written to;
-    /// on any where there is none such.
-    pub async fn on_unsynced(&mut self, dirs: std::ops::Range<usize>, act: Act) -> Result<(), Full> {
-        let wanted = |held: &Held| held.unsynced && self.dirs[dirs.clone()].contains(&held.dir);
-        let count = self.pool.borrow().files.iter().filter(|held| wanted(held)).count();
-        let drawn = (uniform(&mut self.random) * count as f64) as usize;
-        let place = self
-            .pool
-            .borrow()
-            .files
-            .iter()
-            .enumerate()
-            .filter(|(_, held)| wanted(held))
-            .nth(drawn)
-            .map(|(place, _)| place);
-        match place {
-            Some(place) => self.at(place, act, 0).await,
-            None => self.on(Which::Any, act, 0).await,
-        }
-    }
-
-    async fn create(&mut self, bytes: u32) -> Result<(), Full> {
-        let place = self.create_open(bytes).await?;
-        self.close(place, true).await;
-        Ok(())
-    }
-
-    /// `open(O_CREAT|O_EXCL)`, and a write if there are `bytes`; the file's place.
-    pub async fn create_open(&mut self, bytes: u32) -> Result<usize, Full> {
-        let (m, fs, dir) = (self.m.clone(), self.fs.clone(), self.any_dir());
-        let name = self.next_name(dir);
-        let Ok(mut file) = fs.create(&m, dir, &name).await else { return Err(self.full()) };
-        if bytes > 0 {
-            fs.write(&m, &mut file, bytes).await;
-        }
-        let mut pool = self.pool.borrow_mut();
-        pool.files.push_back(Held { dir, name, file, dirty: bytes > 0, unsynced: bytes > 0, size: u64::from(bytes) });
-        self.made = Some(name);
-        Ok(pool.files.len() - 1)
-    }
-
     fn full(&self) -> Full {
         self.m.give_up("no space left");
         Full
-    }
-
-    /// `open` of any file, which stays open.
-    pub async fn open_any(&mut self) -> Result<(), Full> {
-        if self.files() == 0 {
-            self.create(0).await?;
-        }
-        let place = self.any_place();
-        let held = self.pool.borrow().files[place];
-        self.fs.clone().open(&self.m, held.dir, &held.file).await;
-        Ok(())
-    }
-
-    /// `close` of any file, which was open for writing.
-    pub async fn close_any(&mut self) {
-        if self.files() > 0 {
-            let place = self.any_place();
-            self.close(place, true).await;
-        }
-    }
-
-    /// A close, by who may have written to it, with what it does for a file that was written to.
-    async fn close(&mut self, place: usize, writable: bool) {
-        let mut held = self.pool.borrow().files[place];
-        self.pool.borrow_mut().files[place].dirty = false;
-        (held.file.written, held.file.writable) = (held.dirty, writable || held.dirty);
-        self.fs.clone().close(&self.m, &held.file).await;
-    }
-
-    fn next_name(&mut self, dir: DirId) -> Name {
-        if let Some(name) = self.pool.borrow_mut().names.again(dir) {
-            return name;
-        }
-        let name = self.format.name(self.task, self.serial);
-        self.serial += 1;
-        name
     }
 }
