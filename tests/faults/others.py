@@ -21,13 +21,13 @@ OTHERS = [
     ),
     Fault(
         "folios: of a file that goes only the first is dropped",
-        E + "filesystems/calls.rs",
+        E + "filesystems/calls/pages.rs",
         "self.dropping(folios.saturating_sub(1))",
         "self.dropping(if FAULT { 0 } else { folios.saturating_sub(1) })",
     ),
     Fault(
         "statfs: takes as long with any number of CPUs",
-        E + "filesystems/calls.rs",
+        E + "filesystems/calls/mod.rs",
         "self.costs.statfs_cpu * Time::from(m.cpus())",
         "if FAULT { 0 } else { self.costs.statfs_cpu * Time::from(m.cpus()) }",
     ),

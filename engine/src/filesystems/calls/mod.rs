@@ -1,6 +1,9 @@
 //! System calls that are the same on every filesystem but for their time: those that only read, and calls on one open file.
 //! What users of one file share are its dentry and the reference count of its pages' folio.
 
+mod open;
+mod pages;
+
 use super::by_slot::BySlot;
 use super::cached::InCore;
 use super::costs::Costs;
@@ -21,7 +24,8 @@ use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
 use crate::lru::Lru;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, TaskId, Time};
+use crate::waist::{Account, LineId, Time};
+pub use pages::new_pages;
 use std::rc::Rc;
 
 cost_table!(CallCosts {
@@ -56,9 +60,6 @@ cost_table!(CallCosts {
     rmdir_before: ["call.rmdir_before_i_rwsem"],
     rmdir_after: ["call.rmdir_after_i_rwsem"],
 });
-
-/// Bytes of a page: all of a new one are written, with zeroes where the program writes nothing.
-const PAGE: u64 = 4096;
 
 /// Names that fit the 32 KiB buffer of the C library, in entries of 32 bytes: names of 5 to 12 characters.
 const BUFFER: u32 = 1024;
@@ -150,113 +151,6 @@ impl Calls {
         })
     }
 
-    /// What an `open` of a name that exists and is cached takes: its walk, and the rest.
-    pub fn open_times(&self) -> (Time, Time) {
-        (self.costs.open_walk, self.costs.open_rest)
-    }
-
-    /// `open` of a name that exists and is cached, which takes `walk` and then `rest`. The walk takes a reference
-    /// (`complete_walk`), the open file another (`do_dentry_open`), and the walk's is given back (`terminate_walk`).
-    pub async fn open<M: Machine>(&self, m: &M, dir: DirId, file: &File, (walk, rest): (Time, Time)) {
-        self.walk_to_open(m, file, walk).await;
-        self.dentries.count(m, file).await;
-        self.opened(m, dir, file, rest).await;
-    }
-
-    /// The walk of an `open`, or all of it but for the name.
-    pub async fn walk_to_open<M: Machine>(&self, m: &M, file: &File, time: Time) {
-        m.at("open");
-        self.label.file_alloc(m).await;
-        self.rename_lock.path_init(m).await;
-        self.files.found(m, file.inode);
-        self.dentries.walk(m, file);
-        m.run(Account::System, time).await;
-    }
-
-    /// Its name is looked up under the directory's lock (`d_lookup`).
-    pub async fn look_up_locked<M: Machine>(&self, m: &M, file: &File) {
-        self.rename_lock.d_lookup(m).await;
-        m.run(Account::System, self.costs.lookup).await;
-        self.dentries.count(m, file).await;
-    }
-
-    /// The rest of an `open` whose dentry is known (`do_open`).
-    pub async fn opened<M: Machine>(&self, m: &M, dir: DirId, file: &File, rest: Time) {
-        self.dentries.count(m, file).await;
-        if file.writable {
-            self.get_write_access(m, file);
-        }
-        self.label.file_open(m).await;
-        self.look_for_locks(m, file); // break_lease
-        self.ask_directory(m, dir).await;
-        m.run(Account::System, rest).await;
-        self.dentries.count(m, file).await;
-        self.notify_parent(m).await; // fsnotify_open
-    }
-
-    /// Somebody watches the directory of this task's files.
-    pub fn watch(&self, task: TaskId, dir: DirId) {
-        self.watched.put(task, (dir, false));
-    }
-
-    /// The files of this task have no name any more.
-    pub fn lose_names(&self, task: TaskId) {
-        self.nameless.put(task, ());
-    }
-
-    /// Whether the task's files have none.
-    pub fn are_nameless(&self, task: TaskId) -> bool {
-        self.nameless.get(task).is_some()
-    }
-
-    /// `__fsnotify_parent` of a file whose directory is watched (`DCACHE_FSNOTIFY_PARENT_WATCHED`): it takes a reference of the directory
-    /// to look whether it is this that somebody waits for (`dget_parent`), and gives it back. A task begins with the file that it makes,
-    /// whose name is added under the directory's `d_lock`: all who come meanwhile queue for that, and those who find them there.
-    async fn notify_parent<M: Machine>(&self, m: &M) {
-        let Some((dir, known)) = self.watched.get(m.task()) else { return };
-        let directory = File { inode: dir, written: false, writable: false };
-        if !known {
-            self.watched.put(m.task(), (dir, true));
-            self.directories.change_children(m, &directory, || ()).await;
-        }
-        self.directories.count(m, &directory).await;
-        self.directories.count(m, &directory).await;
-    }
-
-    /// `get_write_access`: an addition to `i_writecount` by compare-and-exchange.
-    fn get_write_access<M: Machine>(&self, m: &M, file: &File) {
-        let line = self.writers.get_or_make(file.inode, || m.new_line(1));
-        m.touch(line, Access::Read);
-        m.touch(line, Access::Atomic);
-    }
-
-    /// `put_write_access`.
-    fn put_write_access<M: Machine>(&self, m: &M, file: &File) {
-        if let Some(line) = self.writers.get(file.inode) {
-            m.touch(line, Access::Atomic);
-        }
-    }
-
-    /// An `open` and a `close` look for locks of the file (`i_flctx`), in the line of `i_writecount`.
-    pub fn look_for_locks<M: Machine>(&self, m: &M, file: &File) {
-        if let Some(line) = self.writers.get(file.inode) {
-            m.touch(line, Access::Read);
-        }
-    }
-
-    /// The open file's reference is given back, as the last of a `close` (`__fput`).
-    pub async fn put<M: Machine>(&self, m: &M, file: &File) {
-        self.notify_parent(m).await; // fsnotify_close
-        if file.writable {
-            self.put_write_access(m, file);
-        }
-        self.dentries.count(m, file).await;
-        self.label.file_free(m).await;
-        if self.files.enters_list(file.inode) {
-            self.dcache.unused(m).await;
-        }
-    }
-
     /// What a `stat` of a name that does not exist takes until the name is looked up, and after. The walk to it is that of any `stat`.
     pub fn stat_missing(&self) -> (Time, Time) {
         let walk = self.costs.stat.saturating_sub(self.costs.fstat).min(self.costs.stat_missing);
@@ -318,96 +212,6 @@ impl Calls {
         m.run(Account::System, self.costs.fstat - 2 * part).await;
     }
 
-    /// The copying of cached pages to the reader.
-    pub async fn read<M: Machine>(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
-        m.at("read");
-        m.moved(u64::from(bytes));
-        self.files.held(m, file.inode);
-        self.pages.copy_from(m, file.inode, offset, bytes);
-        self.folio_words.copy_from(m, file, offset, self.costs.read + self.folios.read(pages(bytes))).await;
-        if self.reads_mark {
-            self.lru.activate(m, self.pages.read(m, file.inode, offset, bytes)).await;
-        }
-    }
-
-    /// The copying over cached pages that have blocks.
-    pub async fn overwrite<M: Machine>(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
-        m.moved(u64::from(bytes));
-        self.files.held(m, file.inode);
-        self.pages.copy_to(m, file.inode, offset, bytes);
-        self.folio_words.copy_to(m, file, offset, self.overwriting(bytes)).await;
-    }
-
-    /// How long a write over cached pages takes that have blocks, which are so many bytes.
-    pub fn overwriting(&self, bytes: u32) -> Time {
-        self.costs.overwrite + self.folios.overwrite(pages(bytes))
-    }
-
-    /// How long so many new pages of a file take from an offset on, the first of them `first`.
-    pub fn filling(&self, first: Time, offset: u64, bytes: u32) -> Time {
-        let pages = pages(bytes);
-        first + self.folios.append(pages, self.folios.of(offset / PAGE, pages), 0)
-    }
-
-    /// A filesystem charges this of each write over cached pages by itself.
-    pub fn overwrite_apart(&mut self, time: Time) {
-        self.costs.overwrite = self.costs.overwrite.saturating_sub(time);
-    }
-
-    /// A write at the end of a file of this size. The first new page takes `first`; what still fits the last page is written over it.
-    pub async fn append<M: Machine>(&self, m: &M, file: &File, first: Time, size: u64, bytes: u32) {
-        m.moved(u64::from(bytes));
-        let new = new_pages(size, bytes);
-        m.use_data(new * PAGE);
-        let folios = self.folios.of(size.div_ceil(PAGE), new);
-        let time = match new {
-            0 => self.overwriting(1),
-            more => first + self.folios.append(more, folios, self.lru.of_file().0),
-        };
-        m.run(Account::System, time).await;
-        self.written.put(file.inode, self.written(file) + folios);
-        self.pages.made(file.inode, size.div_ceil(PAGE), new);
-        self.lru.add(m, folios).await;
-    }
-
-    /// How many of a file's folios are new.
-    pub fn written(&self, file: &File) -> u64 {
-        self.written.get(file.inode).unwrap_or_default()
-    }
-
-    /// All pages of a file, which goes (`truncate_inode_pages_final`) or on ext4 is shortened to nothing. The filesystem's steps have the
-    /// first folio, but for what lists take ([`Calls::without_lru`]).
-    pub async fn drop_pages<M: Machine>(&self, m: &M, file: &File) {
-        let folios = self.written(file);
-        self.drop_folios(m, file, folios, self.dropping(folios.saturating_sub(1))).await;
-    }
-
-    /// The pages of a file that is shortened to nothing (`truncate_setsize`), which takes `once` besides.
-    pub async fn truncate_pages<M: Machine>(&self, m: &M, file: &File, once: Time) {
-        let folios = self.written(file);
-        self.drop_folios(m, file, folios, once + self.dropping(folios)).await;
-    }
-
-    /// So many of a file's new folios are dropped, which takes so long besides what lists take.
-    pub async fn drop_folios<M: Machine>(&self, m: &M, file: &File, folios: u64, time: Time) {
-        if folios > 0 {
-            self.written.put(file.inode, self.written(file).saturating_sub(folios));
-            m.run(Account::System, time).await;
-            self.lru.truncate(m, folios).await;
-        }
-    }
-
-    /// What so many folios take that are dropped, without what lists take.
-    pub fn dropping(&self, folios: u64) -> Time {
-        self.without_lru(self.costs.drop_folio) * folios
-    }
-
-    /// The rest of a step that drops the page of a file that has one.
-    pub fn without_lru(&self, step: Time) -> Time {
-        let (add, release) = self.lru.of_file();
-        step.saturating_sub(add + release)
-    }
-
     /// Names, and times under the directory's `i_rwsem`, of the calls that list so many names: each fills a buffer, with the lock anew
     /// (`iterate_dir`). The first has the time to open and close the directory.
     pub fn readdir(&self, names: u32) -> impl Iterator<Item = (u32, Time)> {
@@ -463,13 +267,4 @@ impl Calls {
     pub fn rmdir(&self) -> (Time, Time) {
         (self.costs.rmdir_before, self.costs.rmdir_after)
     }
-}
-
-/// Pages that a write at the end of a file of this size adds.
-pub fn new_pages(size: u64, bytes: u32) -> u64 {
-    (size + u64::from(bytes)).div_ceil(PAGE) - size.div_ceil(PAGE)
-}
-
-fn pages(bytes: u32) -> u64 {
-    u64::from(bytes).div_ceil(PAGE).max(1)
 }

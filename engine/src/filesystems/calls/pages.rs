@@ -1,0 +1,110 @@
+//! Reads and writes of cached pages, and pages that go, on every filesystem.
+
+use super::Calls;
+use crate::filesystems::File;
+use crate::waist::Machine;
+use crate::waist::{Account, Time};
+
+/// Bytes of a page: all of a new one are written, with zeroes where the program writes nothing.
+const PAGE: u64 = 4096;
+
+impl Calls {
+    /// The copying of cached pages to the reader.
+    pub async fn read<M: Machine>(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
+        m.at("read");
+        m.moved(u64::from(bytes));
+        self.files.held(m, file.inode);
+        self.pages.copy_from(m, file.inode, offset, bytes);
+        self.folio_words.copy_from(m, file, offset, self.costs.read + self.folios.read(pages(bytes))).await;
+        if self.reads_mark {
+            self.lru.activate(m, self.pages.read(m, file.inode, offset, bytes)).await;
+        }
+    }
+
+    /// The copying over cached pages that have blocks.
+    pub async fn overwrite<M: Machine>(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
+        m.moved(u64::from(bytes));
+        self.files.held(m, file.inode);
+        self.pages.copy_to(m, file.inode, offset, bytes);
+        self.folio_words.copy_to(m, file, offset, self.overwriting(bytes)).await;
+    }
+
+    /// How long a write over cached pages takes that have blocks, which are so many bytes.
+    pub fn overwriting(&self, bytes: u32) -> Time {
+        self.costs.overwrite + self.folios.overwrite(pages(bytes))
+    }
+
+    /// How long so many new pages of a file take from an offset on, the first of them `first`.
+    pub fn filling(&self, first: Time, offset: u64, bytes: u32) -> Time {
+        let pages = pages(bytes);
+        first + self.folios.append(pages, self.folios.of(offset / PAGE, pages), 0)
+    }
+
+    /// A filesystem charges this of each write over cached pages by itself.
+    pub fn overwrite_apart(&mut self, time: Time) {
+        self.costs.overwrite = self.costs.overwrite.saturating_sub(time);
+    }
+
+    /// A write at the end of a file of this size. The first new page takes `first`; what still fits the last page is written over it.
+    pub async fn append<M: Machine>(&self, m: &M, file: &File, first: Time, size: u64, bytes: u32) {
+        m.moved(u64::from(bytes));
+        let new = new_pages(size, bytes);
+        m.use_data(new * PAGE);
+        let folios = self.folios.of(size.div_ceil(PAGE), new);
+        let time = match new {
+            0 => self.overwriting(1),
+            more => first + self.folios.append(more, folios, self.lru.of_file().0),
+        };
+        m.run(Account::System, time).await;
+        self.written.put(file.inode, self.written(file) + folios);
+        self.pages.made(file.inode, size.div_ceil(PAGE), new);
+        self.lru.add(m, folios).await;
+    }
+
+    /// How many of a file's folios are new.
+    pub fn written(&self, file: &File) -> u64 {
+        self.written.get(file.inode).unwrap_or_default()
+    }
+
+    /// All pages of a file, which goes (`truncate_inode_pages_final`) or on ext4 is shortened to nothing. The filesystem's steps have the
+    /// first folio, but for what lists take ([`Calls::without_lru`]).
+    pub async fn drop_pages<M: Machine>(&self, m: &M, file: &File) {
+        let folios = self.written(file);
+        self.drop_folios(m, file, folios, self.dropping(folios.saturating_sub(1))).await;
+    }
+
+    /// The pages of a file that is shortened to nothing (`truncate_setsize`), which takes `once` besides.
+    pub async fn truncate_pages<M: Machine>(&self, m: &M, file: &File, once: Time) {
+        let folios = self.written(file);
+        self.drop_folios(m, file, folios, once + self.dropping(folios)).await;
+    }
+
+    /// So many of a file's new folios are dropped, which takes so long besides what lists take.
+    pub async fn drop_folios<M: Machine>(&self, m: &M, file: &File, folios: u64, time: Time) {
+        if folios > 0 {
+            self.written.put(file.inode, self.written(file).saturating_sub(folios));
+            m.run(Account::System, time).await;
+            self.lru.truncate(m, folios).await;
+        }
+    }
+
+    /// What so many folios take that are dropped, without what lists take.
+    pub fn dropping(&self, folios: u64) -> Time {
+        self.without_lru(self.costs.drop_folio) * folios
+    }
+
+    /// The rest of a step that drops the page of a file that has one.
+    pub fn without_lru(&self, step: Time) -> Time {
+        let (add, release) = self.lru.of_file();
+        step.saturating_sub(add + release)
+    }
+}
+
+/// Pages that a write at the end of a file of this size adds.
+pub fn new_pages(size: u64, bytes: u32) -> u64 {
+    (size + u64::from(bytes)).div_ceil(PAGE) - size.div_ceil(PAGE)
+}
+
+fn pages(bytes: u32) -> u64 {
+    u64::from(bytes).div_ceil(PAGE).max(1)
+}
