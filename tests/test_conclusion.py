@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -51,6 +52,37 @@ def test_the_loss_is_that_of_the_numbers_and_the_lock_that_of_the_table() -> Non
     assert f"{waiting:.1f} tasks wait for lock on average" in said
     share = max(lock.holder_parts) / sum(lock.holder_parts)
     assert f"for {100 * share:.0f} % of that time" in said
+
+
+SYNCS = """\
+simfs: 1
+name: syncs
+title: One task syncs
+machine: server-24
+kernel: linux-6.12
+filesystem: {kind: xfs}
+device: nvme-client
+workload: {kind: tmpfile, fsync: true}
+measure: {duration: 20 ms, replications: 2}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ([], "(`simfs why` tells for what)"),
+        (["--why"], ", most of it because fsync waits for a log write"),
+    ],
+)
+def test_tasks_that_sleep_for_no_lock_are_not_told_to_wait_for_one(
+    tmp_path: Path, more: list[str], reason: str
+) -> None:
+    """The task sleeps for the device; the worker that frees inodes now and then for its lock."""
+    file = tmp_path / "syncs.yaml"
+    file.write_text(SYNCS)
+    said = " ".join(RUNNER.invoke(app, ["run", str(file), *more]).stdout.split())
+    assert re.match(r"-> syncs: tasks sleep 9\d % of their time for what is no lock", said)
+    assert reason in said
 
 
 def test_text_json_and_python_say_the_same() -> None:

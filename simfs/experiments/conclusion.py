@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from simfs.results.chains import does
 from simfs.results.focus import focus
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.statistics import Estimate, paired_difference
@@ -19,6 +20,9 @@ RECOVERED = 0.5
 
 GROUPS = 3
 """Operations whose losses are told, the largest first."""
+
+MOSTLY = 0.5
+"""Part of their time that tasks sleep for no lock from which on that is the answer."""
 
 INSIDE = re.compile(r"\.wait_lock$")
 """Raw spinlocks inside other locks: who waits for them waits for those."""
@@ -155,15 +159,32 @@ def _loss(side: Side, best: Side) -> Estimate | None:
 
 
 def longest_wait(point: PointResult) -> str:
-    """The lock with the longest wait, and what its holders do meanwhile; empty where nobody waits long."""
+    """What tasks wait for longest: a lock and what its holders do meanwhile, or no lock; empty where nobody waits long."""
     locks = [lock for lock in point.locks if lock.contended and not INSIDE.search(lock.name)]
+    waits = {lock: lock.wait_total_ns / (point.window_ns * point.replications) for lock in locks}
+    asleep = _asleep_for_no_lock(point, sum(waits.values()))
+    if asleep >= MOSTLY and asleep * point.tasks > max(waits.values(), default=0.0):
+        return f"tasks sleep {100 * asleep:.0f} % of their time for what is no lock{_for_what(point)}"
     if not locks:
         return ""
     lock = max(locks, key=lambda lock: lock.wait_total_ns)
-    waiting = lock.wait_total_ns / (point.window_ns * point.replications)
-    if waiting < 0.01 * point.tasks:
+    if waits[lock] < 0.01 * point.tasks:
         return ""
-    return f"{waiting:.1f} tasks wait for {lock.name} on average{_holders(lock)}"
+    return f"{waits[lock]:.1f} tasks wait for {lock.name} on average{_holders(lock)}"
+
+
+def _asleep_for_no_lock(point: PointResult, waiting: float) -> float:
+    """The least part of their time that tasks sleep for what is no lock: neither busy CPUs nor locks account for it."""
+    busy = point.cpus * (1 - point.shares.idle.mean / 100)
+    return (point.tasks - busy - waiting) / point.tasks
+
+
+def _for_what(point: PointResult) -> str:
+    """What most of that time is for, if chains of waits were recorded; else who knows."""
+    if point.chains is None or not point.chains.sleeps:
+        return " (`simfs why` tells for what)"
+    most = max(point.chains.sleeps, key=lambda slept: slept.time_ns)
+    return f", most of it because {does(most.sleeper or 'a task', most.reason, most.function)}"
 
 
 def _holders(lock: LockSummary) -> str:
