@@ -159,7 +159,7 @@ def _loss(side: Side, best: Side) -> Estimate | None:
 
 
 def longest_wait(point: PointResult) -> str:
-    """What tasks wait for longest: a lock and what its holders do meanwhile, or no lock; empty where nobody waits long."""
+    """What tasks wait for longest: a lock and what its holders do, or no lock; empty where nobody waits long."""
     locks = [lock for lock in point.locks if lock.contended and not INSIDE.search(lock.name)]
     waits = {lock: lock.wait_total_ns / (point.window_ns * point.replications) for lock in locks}
     asleep = _asleep_for_no_lock(point, sum(waits.values()))
