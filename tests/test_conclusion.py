@@ -85,6 +85,17 @@ def test_tasks_that_sleep_for_no_lock_are_not_told_to_wait_for_one(
     assert reason in said
 
 
+def test_tasks_that_wait_for_a_cpu_are_not_told_to_sleep() -> None:
+    """Ten tasks think on one CPU, which is never idle: nine of them wait for it, and for no lock."""
+    asked = {"simfs": 1, "name": "busy", "title": "Busy", "machine": {"profile": "server-24", "cpus": 1}}
+    asked |= {
+        "workload": {"kind": "lock_cycle", "tasks": 10, "think": "20 us", "hold": "1 us"},
+        "kernel": "linux-6.12",
+    }
+    answer = simfs.load(asked, "measure={duration: 20 ms, replications: 2}").run()
+    assert "is no lock" not in answer.answer
+
+
 def test_text_json_and_python_say_the_same() -> None:
     command = ["run", "lock-cycle", *(word for setting in SMALL for word in ("--set", setting))]
     text = RUNNER.invoke(app, command).stdout

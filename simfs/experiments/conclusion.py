@@ -174,9 +174,12 @@ def longest_wait(point: PointResult) -> str:
 
 
 def _asleep_for_no_lock(point: PointResult, waiting: float) -> float:
-    """The least part of their time that tasks sleep for what is no lock: neither busy CPUs nor locks account for it."""
-    busy = point.cpus * (1 - point.shares.idle.mean / 100)
-    return (point.tasks - busy - waiting) / point.tasks
+    """The least part of their time that tasks sleep for no lock: neither busy CPUs nor locks account for it.
+
+    Of more tasks than CPUs some wait for a CPU: they are told to sleep no more than CPUs idle.
+    """
+    idle = point.shares.idle.mean / 100
+    return min(idle, (point.tasks - point.cpus * (1 - idle) - waiting) / point.tasks)
 
 
 def _for_what(point: PointResult) -> str:
