@@ -78,7 +78,8 @@ def student_t(p: float, freedom: float) -> float:
 def structure_report(request: str) -> str:
     """Return what XFS structures look like after an experiment, both as JSON text.
 
-    A request names a filesystem and what is done to it; `tests/test_xfs_structure.py` shows all of them.
+    A request names a filesystem and what is done to it; `tests/filesystems/xfs/test_xfs_structure.py`
+    shows all of them.
     The GIL is released meanwhile. Raises `ValueError` for a request that is wrong, and `RuntimeError` for a
     defect of the engine.
     """

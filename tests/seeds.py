@@ -41,7 +41,7 @@ def tried(seed: int) -> tuple[int, list[str]]:
     """How many tests pass under a seed, and which do not."""
     folder = Path(__file__).parent
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "--tb=no", "-rf", "-p", "no:cacheprovider"]
-    files = [str(folder / f"test_{name}.py") for name in FILES]
+    files = [str(folder / "locks" / f"test_{name}.py") for name in FILES]
     done = subprocess.run(
         [*command, *files],
         env=os.environ | {"SIMFS_TEST_SEED": str(seed)},

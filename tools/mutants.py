@@ -34,7 +34,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
-from faults import FAULTS, TESTS, Fault, part_of  # noqa: E402
+from faults import FAULTS, Fault, files_of, part_of  # noqa: E402
 
 SEEN_BY = ROOT / "tests/faults/seen_by.json"
 SEEN: dict[str, str] = json.loads(SEEN_BY.read_text("utf-8")) if SEEN_BY.exists() else {}
@@ -136,7 +136,7 @@ def try_one(number: int, fault: Fault, answer: Path) -> None:
 
 def noticed(fault: Fault) -> str | None:
     """The first test that fails, or None."""
-    files = [f"tests/test_{name}.py" for name in TESTS[part_of(fault)]]
+    files = files_of(part_of(fault))
     known = [[SEEN[fault.name]]] if fault.name in SEEN else []
     tries = (*known, ["-m", "not slow", *files], ["-m", "slow", *files])
     return next(filter(None, map(failing, tries)), None)

@@ -1,9 +1,10 @@
 """Searches for the parameter values at which a scenario meets its rows, in few evaluations of a rough function.
 
 What a search learns of the slopes it gives to the next one, and it takes no difference for a slope that the noise
-of the runs could have made. That is why it is not SciPy's: on the functions of `tests/test_rough_fits.py`, with equal
-errors, `brentq` evaluates 3 times on one row instead of 2, `least_squares` 10 times on two instead of 6; MINPACK's
-`hybr` 5 to 7 times as well, but it has no bounds, needs as many parameters as rows, and begins without slopes.
+of the runs could have made. That is why it is not SciPy's: on the functions of
+`tests/experiments/test_rough_fits.py`, with equal errors, `brentq` evaluates 3 times on one row instead of 2,
+`least_squares` 10 times on two instead of 6; MINPACK's `hybr` 5 to 7 times as well, but it has no bounds, needs as
+many parameters as rows, and begins without slopes.
 """
 
 from __future__ import annotations

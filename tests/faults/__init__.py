@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from faults.fault import Fault
 from faults.filesystems import BTRFS, XFS
 from faults.machine import MACHINE
 from faults.others import OTHERS
 from faults.statistics import STATISTICS
 
-__all__ = ["FAULTS", "TESTS", "Fault", "part_of"]
+__all__ = ["FAULTS", "TESTS", "Fault", "files_of", "part_of"]
 
 PARTS = {"machine": MACHINE, "statistics": STATISTICS, "filesystems": [*XFS, *BTRFS, *OTHERS]}
 
@@ -75,3 +77,9 @@ TESTS = {
     ),
 }
 """Tests by part, those that take least time first."""
+
+
+def files_of(part: str) -> list[str]:
+    """The files of a part's tests, from the project's root; StopIteration where one is not there."""
+    tests = Path(__file__).parents[1]
+    return [str(next(tests.rglob(f"test_{name}.py")).relative_to(tests.parent)) for name in TESTS[part]]
