@@ -11,8 +11,8 @@ from itertools import groupby
 from simfs.reports.numbers import NOTHING, plain
 from simfs.reports.validate import kind
 from simfs.results.validation import SAYERS, Row, Score, Validated, relative, score
-from simfs.scenario.measured import Dataset
-from simfs.scenario.predicting import Predicted
+from simfs.scenario.measured.dataset import Dataset
+from simfs.scenario.measured.predicting import Predicted
 
 WIDE = 4
 """Most series that stand side by side in a table."""

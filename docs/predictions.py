@@ -23,7 +23,7 @@ from prediction_text import Recorded, about, accuracy, overview
 from simfs.experiments.validate import held_to_sources, unpredicted
 from simfs.results.model import quantity
 from simfs.results.validation import Validated
-from simfs.scenario.predicting import predicted
+from simfs.scenario.measured.predicting import predicted
 
 DOCS = Path(__file__).parent
 ACCURACY = DOCS.parent / "simfs/reports/accuracy.json"

@@ -103,7 +103,7 @@ class Question:
         from simfs.experiments.points import the_point
         from simfs.experiments.scene import Ask, filmed
         from simfs.reports.timeline_figure import figure
-        from simfs.scenario.units import duration
+        from simfs.scenario.sections.units import duration
 
         asked, titles = self.scenario, titles_of(self.scenario)
         asked = asked.quick(self._given()) if quick else asked

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from simfs.commands.errors import EXIT_CODES, FAILED, complain, plain_errors
-from simfs.scenario.files import NO_CODE
+from simfs.scenario.reading.files import NO_CODE
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter

@@ -12,8 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from simfs import __version__
 from simfs.scenario import ScenarioError, expand, load, paths, to_run_spec
-from simfs.scenario.measured import load_dataset
-from simfs.scenario.predicting import predictor
+from simfs.scenario.measured.dataset import load_dataset
+from simfs.scenario.measured.predicting import predictor
 
 PACKAGES = ("matplotlib", "numpy", "pyarrow", "pydantic", "rich", "ruamel.yaml", "scipy", "simpy", "typer")
 MODELS = ("machines", "kernels", "filesystems", "devices", "workloads")

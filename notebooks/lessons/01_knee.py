@@ -52,7 +52,7 @@ asked.figure(guess)
 # (*mean value analysis*).
 
 # %%
-from simfs.scenario.units import duration
+from simfs.scenario.sections.units import duration
 
 think, hold = (duration(asked.drawn[name]) / 1e9 for name in ("think", "hold"))
 

@@ -46,7 +46,7 @@ asked.figure(guess)
 
 # %%
 from simfs.reports.lesson_figure import Line, lines
-from simfs.scenario.units import duration
+from simfs.scenario.sections.units import duration
 
 hold = duration(asked.drawn["hold"])
 titles = {name: asked.result.title(name) for name in asked.estimates}

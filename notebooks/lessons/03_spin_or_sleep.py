@@ -47,7 +47,7 @@ asked.figure(guess)
 
 # %%
 from simfs.reports.lesson_figure import Line, lines
-from simfs.scenario.units import duration
+from simfs.scenario.sections.units import duration
 
 titles = {name: asked.result.title(name) for name in asked.estimates}
 hand_over = {

@@ -56,7 +56,7 @@ asked.changed("workload.tasks=24").timeline("grant", "hint", length="150 us")
 # A convoy needs no overload. How often must tasks come so that the queue never empties? The ceiling is `1 / (hold + hand-over)`, not `1 / hold`, so the knee comes earlier.
 
 # %%
-from simfs.scenario.units import duration
+from simfs.scenario.sections.units import duration
 
 think, hold = (duration(asked.drawn[name]) for name in ("think", "hold"))
 cycle = 1e9 / asked.curve["24"]

@@ -45,7 +45,7 @@ asked.figure(guess)
 # Tasks in a system = throughput x time in it. Here nothing else is needed to know the wait without measuring it: `n = throughput x (think + wait + hold)`.
 
 # %%
-from simfs.scenario.units import duration
+from simfs.scenario.sections.units import duration
 
 think, hold = (duration(asked.drawn[name]) / 1e9 for name in ("think", "hold"))
 locks = asked.answer.locks

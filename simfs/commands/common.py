@@ -139,7 +139,7 @@ def refuse_unknown_variants(names: Iterable[str], known: Collection[str]) -> Non
 
 def known_metrics(names: list[str] | None) -> list[str]:
     """The names given to `--metric`; refuses one that means nothing."""
-    from simfs.scenario.metrics import metric
+    from simfs.scenario.measured.metrics import metric
 
     for name in names or []:
         try:

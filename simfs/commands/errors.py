@@ -69,7 +69,7 @@ def plain_errors(lost: str = "nothing was written") -> Iterator[None]:
 
 def _failure(error: Exception) -> str:
     """What to say of a failure that is not the scenario's."""
-    from simfs.scenario.section import shorten
+    from simfs.scenario.sections.section import shorten
 
     what = str(error) or type(error).__name__
     if isinstance(error, OSError):

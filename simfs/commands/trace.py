@@ -99,7 +99,7 @@ def _check(output: TraceFormat) -> None:
 
 def duration_of(text: str, option: str) -> float:
     """A duration on the command line (ns)."""
-    from simfs.scenario.units import checked_duration
+    from simfs.scenario.sections.units import checked_duration
 
     try:
         return checked_duration(0 if text == "0" else text)

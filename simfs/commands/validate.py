@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from simfs.experiments.side_by_side import Gate
     from simfs.results.run import Engine, Progress
     from simfs.results.validation import Validated
-    from simfs.scenario.predicting import Predicted
+    from simfs.scenario.measured.predicting import Predicted
 
 
 SHOWN = 3
@@ -111,7 +111,7 @@ def validate(
     share of right signs of change, and the errors of two baselines. Runs are kept: the same command resumes.
     """
     with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
-        from simfs.scenario.predicting import predicted
+        from simfs.scenario.measured.predicting import predicted
 
         if details and output is not Format.JSON:
             raise refused("--details: works with --format json")

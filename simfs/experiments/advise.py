@@ -22,11 +22,11 @@ from simfs.results.run_result import Strict
 from simfs.results.statistics import Estimate
 from simfs.results.summaries import LockSummary
 from simfs.scenario import Measure, Point, Scenario
-from simfs.scenario.document import Document
-from simfs.scenario.filesystem import Xfs
-from simfs.scenario.loader import check
-from simfs.scenario.overlay import set_option
-from simfs.scenario.tasks import FileTasks
+from simfs.scenario.reading.document import Document
+from simfs.scenario.reading.loader import check
+from simfs.scenario.reading.overlay import set_option
+from simfs.scenario.sections.filesystem import Xfs
+from simfs.scenario.sections.tasks import FileTasks
 
 FLAT = 0.02
 """Part of the best throughput that is not worth more allocation groups."""

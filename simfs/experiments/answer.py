@@ -13,7 +13,7 @@ from simfs.results.run import Engine, Progress, run_scenario
 from simfs.results.saturated import with_saturated
 from simfs.scenario import Point, Scenario, expand, to_run_spec
 from simfs.scenario.points import ONLY_VARIANT, group_loads
-from simfs.scenario.tasks import Serving
+from simfs.scenario.sections.tasks import Serving
 
 OPERATIONS = {
     "compile": "compile",

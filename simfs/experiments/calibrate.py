@@ -23,7 +23,7 @@ from simfs.results.aggregate import PointLike, compare
 from simfs.results.model import Comparison, Fit, MeasuredRow, PointResult, quantity
 from simfs.results.run import Engine, MeasureLike, Progress, Runs, ToSpec, run_scenario
 from simfs.results.statistics import LEVEL, stddev
-from simfs.scenario.metrics import metric
+from simfs.scenario.measured.metrics import metric
 
 TOLERANCE = 3e-3
 """Residual, and relative change of a parameter, at which a fit stops: well below what rows are known to."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from simfs.results.model import Fit, MeasuredRow
 from simfs.results.run import Engine, Progress, Runs
 from simfs.scenario import Point, Scenario, expand, to_run_spec, value_of, with_values
-from simfs.scenario.fit_checks import chosen_rows, number_of
-from simfs.scenario.metrics import metric
-from simfs.scenario.source_ranges import source_range
+from simfs.scenario.checks.fits import chosen_rows, number_of
+from simfs.scenario.checks.source_ranges import source_range
+from simfs.scenario.measured.metrics import metric
 
 if TYPE_CHECKING:  # with NumPy, which a run without a fit does not need
     from simfs.experiments.calibrate import Build, Parameter

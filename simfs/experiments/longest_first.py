@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from simfs.experiments.validate import place_of
-from simfs.scenario.measured import PlacedRow, with_bases
-from simfs.scenario.predicting import Predicted
+from simfs.scenario.measured.dataset import PlacedRow, with_bases
+from simfs.scenario.measured.predicting import Predicted
 from simfs.scenario.schema import Scenario
 
 PER_TASK_SECOND = 0.06

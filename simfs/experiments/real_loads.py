@@ -5,7 +5,16 @@ from __future__ import annotations
 import shlex
 
 from simfs.scenario.points import Point, group_loads
-from simfs.scenario.workload import Compile, Create, CreateUnlink, Dbench, Fio, FsMark, TmpFile, Workload
+from simfs.scenario.sections.workload import (
+    Compile,
+    Create,
+    CreateUnlink,
+    Dbench,
+    Fio,
+    FsMark,
+    TmpFile,
+    Workload,
+)
 
 SECONDS = 10
 

@@ -27,11 +27,11 @@ from simfs.results.run import Engine, Progress, Runs
 from simfs.results.run_result import Strict
 from simfs.results.statistics import Estimate, interval, stddev
 from simfs.scenario import Measure, Point, to_run_spec
-from simfs.scenario.metrics import metric as known_metric
+from simfs.scenario.measured.metrics import metric as known_metric
 from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_vfs, load_workload
-from simfs.scenario.quantity import Quantity
+from simfs.scenario.sections.quantity import Quantity
+from simfs.scenario.sections.workload import LockCycle, PythonTasks, profile_of
 from simfs.scenario.suggest import nearest
-from simfs.scenario.workload import LockCycle, PythonTasks, profile_of
 
 DEFAULT = ("machine.*", "kernel.*", "workload.*")
 """Parameters that are varied unless told otherwise; a filesystem has hundreds of step costs besides."""

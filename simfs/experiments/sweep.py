@@ -22,8 +22,8 @@ from simfs.results.model import ScenarioResult, Wall
 from simfs.results.run import Engine, Progress
 from simfs.results.store import DISK_FAILURES, Store, engine_version, write_whole
 from simfs.scenario import Point, Scenario, points_at
-from simfs.scenario.loader import check_point
 from simfs.scenario.points import sets
+from simfs.scenario.reading.loader import check_point
 
 Goal = Literal["knee", "crossover"]
 """What refinement looks for."""

@@ -20,8 +20,15 @@ from pyarrow import ArrowInvalid, csv
 from scipy.stats import qmc
 
 from simfs.scenario import ScenarioError
-from simfs.scenario.document import parse_value
-from simfs.scenario.units import duration, format_duration, format_percentage, format_size, percentage, size
+from simfs.scenario.reading.document import parse_value
+from simfs.scenario.sections.units import (
+    duration,
+    format_duration,
+    format_percentage,
+    format_size,
+    percentage,
+    size,
+)
 
 Kind = Literal["grid", "zip", "random", "lhs", "sobol"]
 Row = Mapping[str, object]

@@ -14,7 +14,7 @@ from typing import Literal
 
 from simfs.experiments.sweep_design import DesignError, Row, Scale, scale_of
 from simfs.results.model import PointResult
-from simfs.scenario.overlay import plain_value
+from simfs.scenario.reading.overlay import plain_value
 from simfs.scenario.suggest import choices
 
 FINENESS = 0.01

@@ -16,10 +16,10 @@ from simfs.results.run import Engine, Progress
 from simfs.results.statistics import Estimate, quotient
 from simfs.results.validation import Row, Validated, with_baselines
 from simfs.scenario import Dataset, PlacedRow, Point, Problem, Scenario, ScenarioError, points_at
-from simfs.scenario.measured import with_bases
+from simfs.scenario.checks.source_ranges import outside_sources, variant_of
+from simfs.scenario.measured.dataset import with_bases
+from simfs.scenario.measured.predicting import Predicted
 from simfs.scenario.points import ONLY_VARIANT
-from simfs.scenario.predicting import Predicted
-from simfs.scenario.source_ranges import outside_sources, variant_of
 from simfs.scenario.suggest import nearest
 
 TASKS = "workload.tasks"

@@ -16,11 +16,11 @@ from pydantic import ValidationError
 from simfs.interchange.reading import Figure, Reading, UnreadableError, Waits
 from simfs.interchange.symbols import Sorted, candidates, sort
 from simfs.results.by_run import plain
-from simfs.scenario.document import Document
-from simfs.scenario.measured import Dataset
-from simfs.scenario.metrics import metric
+from simfs.scenario.measured.dataset import Dataset
+from simfs.scenario.measured.metrics import metric
 from simfs.scenario.problems import ScenarioError
-from simfs.scenario.refusals import problems_of
+from simfs.scenario.reading.document import Document
+from simfs.scenario.reading.refusals import problems_of
 
 UNMAPPED_SHOWN = 20
 

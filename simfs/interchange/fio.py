@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simfs.interchange.reading import LARGEST, Figure, Reading, UnreadableError
-from simfs.scenario.workload import Fio, Mix, PythonTasks
+from simfs.scenario.sections.workload import Fio, Mix, PythonTasks
 
 if TYPE_CHECKING:
     from simfs.results.model import PointResult, ScenarioResult
-    from simfs.scenario.workload import Workload
+    from simfs.scenario.sections.workload import Workload
 
 DIRECTIONS = ("read", "write", "trim")
 _OF_DIRECTION = {"read": "read", "write": "write", "overwrite": "write", "append": "write"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Figure:
-    """One number that a benchmark printed, in the unit of its metric (`simfs.scenario.metrics`)."""
+    """One number that a benchmark printed, in the unit of its metric (`simfs.scenario.measured.metrics`)."""
 
     series: str
     metric: str

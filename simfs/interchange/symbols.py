@@ -12,11 +12,11 @@ from typing import Annotated
 from pydantic import Field, ValidationError, model_validator
 
 from simfs.interchange.reading import Waits, total
-from simfs.scenario.document import Document
 from simfs.scenario.paths import MODELS
 from simfs.scenario.problems import ScenarioError
-from simfs.scenario.refusals import problems_of
-from simfs.scenario.section import Section
+from simfs.scenario.reading.document import Document
+from simfs.scenario.reading.refusals import problems_of
+from simfs.scenario.sections.section import Section
 
 FILE = MODELS / "symbols.yaml"
 KINDS = ("semaphore", "spinlock", "rwlock", "rwsem", "mutex", "rt-mutex", "pcpu-sem", "wait_lock")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from simfs.lessons.catalogue import Lesson, filled
 from simfs.lessons.marks import Marks, check, marked
 from simfs.reports.numbers import plural
-from simfs.scenario.document import Document
+from simfs.scenario.reading.document import Document
 from simfs.scenario.schema import Scenario
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Asked:
         """What is simulated, with `KEY=VALUE` settings laid over it, to run, sweep or draw it."""
         from simfs.api import Question
         from simfs.scenario import paths
-        from simfs.scenario.loader import made
+        from simfs.scenario.reading.loader import made
 
         # Named as if it were shipped with the scenarios, so that it may name their files.
         name = str(paths.SCENARIOS / f"{self.lesson.name}.yaml")

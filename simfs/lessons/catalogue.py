@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simfs.scenario.document import Document
 from simfs.scenario.problems import Problem, ScenarioError
+from simfs.scenario.reading.document import Document
 from simfs.scenario.suggest import nearest
 
 LESSONS = (

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import cast
 
 from simfs.machine.lock import Lock
-from simfs.scenario.files import FileError, read_code, syntax_tree
+from simfs.scenario.reading.files import FileError, read_code, syntax_tree
 from simfs.teach.lock import Lock as TeachLock
 from simfs.teach.rewrite import rewritten
 from simfs.teach.simulated import Taught, simulated

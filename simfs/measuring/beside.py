@@ -8,7 +8,7 @@ from simfs.measuring.figures import Figure
 from simfs.measuring.profile import nearest_profile
 from simfs.results.run_result import Strict
 from simfs.scenario.models import Machine, load_machine
-from simfs.scenario.quantity import Quantity
+from simfs.scenario.sections.quantity import Quantity
 
 
 class Beside(Strict):

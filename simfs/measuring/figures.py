@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simfs.scenario.quantity import Evidence, Quantity, Unit
+from simfs.scenario.sections.quantity import Evidence, Quantity, Unit
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from simfs.measuring.figures import Figure
 from simfs.measuring.probes import MIB, Probe, Samples
 from simfs.scenario import load, to_run_spec
 from simfs.scenario.models import available, load_timeline
+from simfs.scenario.models.timeline import linux
 from simfs.scenario.points import expand
-from simfs.scenario.timeline import linux
 
 KINDS = ("xfs", "ext4", "btrfs", "tmpfs")
 STATES = {"": 0, "_after_2mib": 2 * MIB, "_after_16mib": 16 * MIB, "_after_exec": 1}

@@ -11,7 +11,7 @@ from simfs.measuring.figures import Figure
 from simfs.measuring.probes import IDLE_NS
 from simfs.measuring.topology import DeclaredIdle
 from simfs.scenario.models import Machine
-from simfs.scenario.quantity import Quantity
+from simfs.scenario.sections.quantity import Quantity
 
 DEEPER = 1.25
 """How many times as long a wake-up takes, at least, where a deeper state begins."""

@@ -16,7 +16,7 @@ from simfs.measuring.probes import IDLE_NS, OVERLAPPED, SLEEP_NS, Samples
 from simfs.measuring.topology import DISTANCES, Topology
 from simfs.scenario.models import Caches, IdleState, Machine, MachineCosts, available, load_machine
 from simfs.scenario.models import Topology as Shares
-from simfs.scenario.quantity import Quantity
+from simfs.scenario.sections.quantity import Quantity
 
 WHAT = {
     "clock": "a read of the clock",

@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal, get_args
 
-from simfs.scenario.machine import MAX_CPUS
+from simfs.scenario.sections.machine import MAX_CPUS
 
 SYSFS = Path("/sys/devices/system/cpu")
 PAIRS = 3

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from simfs.scenario.models import Machine, load_machine
-from simfs.scenario.quantity import Quantity
-from simfs.scenario.section import Section
+from simfs.scenario.sections.quantity import Quantity
+from simfs.scenario.sections.section import Section
 
 
 def as_yaml(machine: Machine, remarks: Sequence[str]) -> str:

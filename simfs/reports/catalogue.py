@@ -11,9 +11,9 @@ from rich.text import Text
 
 from simfs.reports.layout import Sheet, report_console
 from simfs.scenario import paths
-from simfs.scenario.document import Document
 from simfs.scenario.models import TIMELINE, available, load_kernel, load_timeline
-from simfs.scenario.timeline import linux
+from simfs.scenario.models.timeline import linux
+from simfs.scenario.reading.document import Document
 
 MANY = ("Scenarios", "Measured data")
 """Kinds of which there are too many to print their titles unasked."""

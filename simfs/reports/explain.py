@@ -19,8 +19,8 @@ from simfs.results.model import quantity
 from simfs.scenario import Point, Scenario, to_run_spec
 from simfs.scenario.models import load_device, load_machine
 from simfs.scenario.points import group_loads
-from simfs.scenario.units import format_size
-from simfs.scenario.workload import Workload
+from simfs.scenario.sections.units import format_size
+from simfs.scenario.sections.workload import Workload
 
 
 def words(asked: Scenario, point: Point) -> dict[str, str]:

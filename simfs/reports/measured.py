@@ -7,7 +7,7 @@ from pathlib import Path
 
 from simfs.measuring.beside import MachineBeside, quantities
 from simfs.measuring.measured import Measured
-from simfs.scenario.quantity import Quantity
+from simfs.scenario.sections.quantity import Quantity
 
 
 def to_text(found: Measured, out: Path | None) -> str:

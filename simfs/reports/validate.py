@@ -14,7 +14,7 @@ from rich.text import Text
 from simfs.reports.layout import Sheet, new_table, report_console
 from simfs.reports.numbers import NOTHING, percent, plain
 from simfs.results.validation import COLUMNS, SAYERS, Row, Score, Validated, score
-from simfs.scenario.metrics import metric
+from simfs.scenario.measured.metrics import metric
 
 KINDS = {
     "throughput": "throughput",

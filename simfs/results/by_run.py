@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from simfs._engine import Histogram
 from simfs.results.run_result import Latency, LockCounts, LockKind, LockStats, RunResult
 from simfs.results.statistics import LEVEL, Estimate, interval, jain
-from simfs.scenario.metrics import Metric, metric
+from simfs.scenario.measured.metrics import Metric, metric
 
 _WAKES = {
     "wakeups_on_previous_cpu": ("on_previous", "wakeups"),

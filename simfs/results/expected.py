@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from simfs.results.model import Case, Expected, PointResult, ScenarioResult, Value
-from simfs.scenario.expectation import (
+from simfs.scenario.measured.metrics import metric
+from simfs.scenario.sections.expectation import (
     Expectation,
     Number,
     Part,
@@ -19,8 +20,7 @@ from simfs.scenario.expectation import (
     unit_of,
     value_of,
 )
-from simfs.scenario.expectation_parser import parse
-from simfs.scenario.metrics import metric
+from simfs.scenario.sections.expectation_parser import parse
 
 _HOLDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 

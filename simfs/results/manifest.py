@@ -15,7 +15,7 @@ from typing import Any
 
 from simfs.results.model import ScenarioResult
 from simfs.results.store import engine_version
-from simfs.scenario.files import digests
+from simfs.scenario.reading.files import digests
 
 PACKAGES = ("simfs", "numpy", "scipy", "pydantic", "pyarrow", "matplotlib")
 """Packages whose version can change a result or a figure."""

@@ -17,8 +17,8 @@ from simfs.results.paused import Paused
 from simfs.results.run_result import Chains, Stall, Strict
 from simfs.results.statistics import Estimate
 from simfs.results.summaries import CpuShares, LatencyIntervals, LockSummary, PooledLatency, WakesSummary
-from simfs.scenario.draws import SHAPES
-from simfs.scenario.metrics import metric as known_metric
+from simfs.scenario.measured.metrics import metric as known_metric
+from simfs.scenario.sections.draws import SHAPES
 
 Value = bool | int | float | str
 """What a sweep or an override can set a key to."""

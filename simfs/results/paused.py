@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from simfs.results.statistics import Estimate
-from simfs.scenario.metrics import Metric
+from simfs.scenario.measured.metrics import Metric
 
 
 @dataclass(frozen=True)

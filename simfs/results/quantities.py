@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from simfs.results.model import Value
-from simfs.scenario.units import duration, percentage, size
+from simfs.scenario.sections.units import duration, percentage, size
 
 _UNITS: dict[str, Callable[[object], float]] = {"_ns": duration, "_bytes": size, "_fraction": percentage}
 

@@ -24,7 +24,7 @@ from simfs.results.request import Request
 from simfs.results.run_result import RunResult
 from simfs.results.statistics import LEVEL, replications_needed
 from simfs.results.warmup import settled
-from simfs.scenario.metrics import metric
+from simfs.scenario.measured.metrics import metric
 
 Engine = Callable[[str], str]
 """One run: a RunSpec as JSON in, a RunResult as JSON out."""

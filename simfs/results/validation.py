@@ -14,8 +14,8 @@ from statistics import median
 from simfs.results.model import Finding, Fit, Role
 from simfs.results.statistics import Estimate
 from simfs.results.statistics_scaling import usl
-from simfs.scenario.measured import RATIO
-from simfs.scenario.metrics import metric
+from simfs.scenario.measured.dataset import RATIO
+from simfs.scenario.measured.metrics import metric
 
 
 @dataclass(frozen=True)

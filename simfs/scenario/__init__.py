@@ -6,9 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simfs.scenario.fit_checks import chosen_rows
-    from simfs.scenario.loader import load
-    from simfs.scenario.measured import Dataset, PlacedRow, load_dataset, placed_rows
+    from simfs.scenario.checks.fits import chosen_rows
+    from simfs.scenario.measured.dataset import Dataset, PlacedRow, load_dataset, placed_rows
     from simfs.scenario.points import (
         Point,
         expand,
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
         without_effect,
     )
     from simfs.scenario.problems import Problem, ScenarioError
+    from simfs.scenario.reading.loader import load
     from simfs.scenario.run_spec import to_run_spec
     from simfs.scenario.schema import Measure, Scenario
 
@@ -46,9 +46,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "fit_checks": ("chosen_rows",),
-    "loader": ("load",),
-    "measured": ("Dataset", "PlacedRow", "load_dataset", "placed_rows"),
+    "checks.fits": ("chosen_rows",),
+    "reading.loader": ("load",),
+    "measured.dataset": ("Dataset", "PlacedRow", "load_dataset", "placed_rows"),
     "points": (
         "Point",
         "expand",

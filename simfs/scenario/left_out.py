@@ -6,14 +6,14 @@ from functools import cache
 
 from pydantic import Field, ValidationError
 
-from simfs.scenario.document import Document
+from simfs.scenario.models.timeline import Release, Version, dotted, parse_version
 from simfs.scenario.paths import MODELS
 from simfs.scenario.points import Point
 from simfs.scenario.problems import ScenarioError
-from simfs.scenario.refusals import problems_of
+from simfs.scenario.reading.document import Document
+from simfs.scenario.reading.refusals import problems_of
 from simfs.scenario.run_spec import to_run_spec
-from simfs.scenario.section import Section
-from simfs.scenario.timeline import Release, Version, dotted, parse_version
+from simfs.scenario.sections.section import Section
 
 FILE = MODELS / "left-out.yaml"
 

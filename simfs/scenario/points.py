@@ -11,14 +11,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from simfs.scenario.document import Document, Path_, Place
-from simfs.scenario.overlay import assign, lay_over, plain_value, split_key, widen_word, words
 from simfs.scenario.problems import Problem, ScenarioError
-from simfs.scenario.refusals import problems_of
+from simfs.scenario.reading.document import Document, Path_, Place
+from simfs.scenario.reading.overlay import assign, lay_over, plain_value, split_key, widen_word, words
+from simfs.scenario.reading.refusals import problems_of
 from simfs.scenario.schema import SECTIONS, Scenario
+from simfs.scenario.sections.units import duration, format_duration
+from simfs.scenario.sections.workload import Workload
 from simfs.scenario.suggest import nearest
-from simfs.scenario.units import duration, format_duration
-from simfs.scenario.workload import Workload
 
 MAX_POINTS = 5000
 ONLY_VARIANT = "default"

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from simfs.scenario.files import FileError, read_code
-from simfs.scenario.imports import modules_of
+from simfs.scenario.reading.files import FileError, read_code
+from simfs.scenario.reading.imports import modules_of
 from simfs.scenario.suggest import nearest
 
 Worker = Callable[..., Generator[Any, Any, Any]]

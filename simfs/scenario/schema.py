@@ -1,6 +1,6 @@
 """The scenario language: these models are the single source of its keys, types, limits and descriptions.
 
-`simfs schema` prints them as JSON Schema; `simfs.scenario.loader` turns their refusals into messages with
+`simfs schema` prints them as JSON Schema; `simfs.scenario.reading.loader` turns their refusals into messages with
 `file:line:column`. Durations are held in nanoseconds and sizes in bytes; percentages are held as fractions.
 """
 
@@ -20,15 +20,21 @@ from pydantic import (
     model_validator,
 )
 
-from simfs.scenario.device import DeviceUse
-from simfs.scenario.expectation_parser import parse
-from simfs.scenario.filesystem import Btrfs, Ext4, Filesystem, NoFilesystem, Tmpfs, Xfs
-from simfs.scenario.kernel import OWN_LOCK, KernelUse, LockUse
-from simfs.scenario.machine import MachineUse
-from simfs.scenario.section import Section, Text, changes_of, refusal, word_as
-from simfs.scenario.units import Duration, Percentage, PositiveDuration, checked_duration, format_duration
-from simfs.scenario.words import Named
-from simfs.scenario.workload import (
+from simfs.scenario.sections.device import DeviceUse
+from simfs.scenario.sections.expectation_parser import parse
+from simfs.scenario.sections.filesystem import Btrfs, Ext4, Filesystem, NoFilesystem, Tmpfs, Xfs
+from simfs.scenario.sections.kernel import OWN_LOCK, KernelUse, LockUse
+from simfs.scenario.sections.machine import MachineUse
+from simfs.scenario.sections.section import Section, Text, changes_of, refusal, word_as
+from simfs.scenario.sections.units import (
+    Duration,
+    Percentage,
+    PositiveDuration,
+    checked_duration,
+    format_duration,
+)
+from simfs.scenario.sections.words import Named
+from simfs.scenario.sections.workload import (
     Compile,
     Create,
     CreateUnlink,

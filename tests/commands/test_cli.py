@@ -94,7 +94,7 @@ sys.argv = ["simfs", "run", "lock-cycle", "--quick", "--set", "measure.duration=
 try:
     simfs.cli.main()
 finally:
-    data = {"simfs.scenario.measured", "simfs.interchange"}  # the scenario names none
+    data = {"simfs.scenario.measured.dataset", "simfs.interchange"}  # the scenario names none
     heavy = ({"numpy", "scipy", "matplotlib", "pyarrow", "simpy"} | data) & sys.modules.keys()
     print("heavy:", *sorted(heavy), file=sys.stderr)
 """

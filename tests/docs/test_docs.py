@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 from simfs.cli import COMMANDS as OWN
 from simfs.cli import app
 from simfs.scenario import Scenario, expand, load, paths, to_run_spec
-from simfs.scenario.measured import load_dataset, placed_rows
+from simfs.scenario.measured.dataset import load_dataset, placed_rows
 from simfs.scenario.models import load_kernel
-from simfs.scenario.quantity import Quantity
+from simfs.scenario.sections.quantity import Quantity
 from simfs.vocabulary import vocabulary
 
 MADE = ("generated", "_build")

@@ -50,8 +50,8 @@ def truth(think: float, hold: float, lock: str, tasks: tuple[int, ...]) -> list[
 
 
 def load_document(document: dict[str, Any]) -> Any:  # noqa: ANN401
-    from simfs.scenario.document import Document
-    from simfs.scenario.loader import check
+    from simfs.scenario.reading.document import Document
+    from simfs.scenario.reading.loader import check
 
     return check(Document("synthetic", document | {"measure": document["measure"] | {"seed": 77}}))
 

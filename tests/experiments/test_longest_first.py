@@ -8,7 +8,7 @@ import pytest
 from validating import invoke, rows_of, write
 
 from simfs.experiments.longest_first import longest_first, seconds
-from simfs.scenario.predicting import predicted
+from simfs.scenario.measured.predicting import predicted
 
 
 def test_what_takes_minutes_begins_before_what_takes_a_second() -> None:

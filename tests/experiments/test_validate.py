@@ -17,9 +17,9 @@ from simfs.experiments.validate import held_to_sources, place_of, points_of_rows
 from simfs.results.run import native_engine
 from simfs.results.validation import COLUMNS
 from simfs.scenario import ScenarioError, load, paths, placed_rows
-from simfs.scenario.measured import with_bases
-from simfs.scenario.predicting import predicted, predictor
-from simfs.scenario.source_ranges import source_range
+from simfs.scenario.checks.source_ranges import source_range
+from simfs.scenario.measured.dataset import with_bases
+from simfs.scenario.measured.predicting import predicted, predictor
 
 # What is validated
 

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from simfs.scenario import paths
-from simfs.scenario.document import Document
+from simfs.scenario.reading.document import Document
 
 from .mutations import Tree, mutated, odd, places, spoilt
 

@@ -11,8 +11,8 @@ from simfs.machine.locks.kinds import KINDS
 from simfs.machine.locks.policy import OF_GUESTS, UNGUARDED
 from simfs.scenario import run_spec
 from simfs.scenario.models import load_timeline
+from simfs.scenario.models.timeline import linux
 from simfs.scenario.schema import Scenario
-from simfs.scenario.timeline import linux
 from simfs.vocabulary import Value, vocabulary
 
 LOCKS = sorted(KINDS)

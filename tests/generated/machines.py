@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine import FREE
 from simfs.scenario.models import available, load_machine
-from simfs.scenario.touched import touched
+from simfs.scenario.models.touched import touched
 
 times = st.one_of(st.just(0.0), st.integers(1, 40).map(lambda n: n * 100.0), st.floats(0.5, 5e4))
 """Nanoseconds: nothing (ties), round numbers (ties again), anything."""

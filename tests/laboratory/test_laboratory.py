@@ -12,8 +12,8 @@ from laboratory.dataset import FORMS, document
 from places import DATA, ROOT
 
 from simfs.scenario import Scenario, load, paths
-from simfs.scenario.fit_checks import chosen_rows
-from simfs.scenario.measured import load_dataset
+from simfs.scenario.checks.fits import chosen_rows
+from simfs.scenario.measured.dataset import load_dataset
 
 TOOL = ROOT / "tools/emulated-kernel"
 RECORDED = DATA / "laboratory"

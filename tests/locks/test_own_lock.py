@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from simfs import machine
 from simfs.cli import app
 from simfs.scenario import expand, load, paths, to_run_spec
-from simfs.scenario.files import syntax_tree
+from simfs.scenario.reading.files import syntax_tree
 
 RUNNER = CliRunner()
 TWO_PHASE = (paths.SCENARIOS / "mylocks.py").read_text("utf-8")

@@ -8,9 +8,9 @@ import pytest
 
 from engine import scenario_spec
 from simfs.scenario import expand, load
-from simfs.scenario.clock import active_cores, slowed
 from simfs.scenario.models import load_machine
 from simfs.scenario.run_spec import to_run_spec
+from simfs.scenario.sections.clock import active_cores, slowed
 
 
 @pytest.mark.parametrize(

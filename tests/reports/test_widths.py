@@ -26,7 +26,7 @@ from simfs.reports.whatif import figure, print_what_if
 from simfs.results.focus import focus
 from simfs.results.run import Runs, run_scenario
 from simfs.results.statistics import Estimate
-from simfs.scenario.document import Document
+from simfs.scenario.reading.document import Document
 
 RUNNER = CliRunner()
 WIDTHS = (60, 80, 100, 118, 200)

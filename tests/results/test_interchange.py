@@ -21,8 +21,8 @@ from simfs.interchange.locks_out import function_of, lockdep_of
 from simfs.interchange.reading import Reading, UnreadableError, Waits
 from simfs.interchange.symbols import candidates, chains, lock_of, sort, symbols
 from simfs.scenario import load
-from simfs.scenario.document import Document
-from simfs.scenario.measured import load_dataset
+from simfs.scenario.measured.dataset import load_dataset
+from simfs.scenario.reading.document import Document
 
 RUNNER = CliRunner()
 ENGINE = [ROOT / "engine/src" / part for part in ("filesystems", "memory", "writeback", "lru.rs")]

@@ -12,8 +12,8 @@ from simfs.results.aggregate import summarise
 from simfs.results.model import PointResult
 from simfs.results.run_result import RunResult
 from simfs.scenario import ScenarioError
-from simfs.scenario.measured import load_dataset
-from simfs.scenario.metrics import metric
+from simfs.scenario.measured.dataset import load_dataset
+from simfs.scenario.measured.metrics import metric
 
 DATASET = """
 name: mine

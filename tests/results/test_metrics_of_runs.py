@@ -16,7 +16,7 @@ from simfs._engine import Histogram
 from simfs.cli import app
 from simfs.results.by_run import estimates, value
 from simfs.results.run_result import RunResult
-from simfs.scenario.metrics import metric
+from simfs.scenario.measured.metrics import metric
 
 RUNNER = CliRunner()
 

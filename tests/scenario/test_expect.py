@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from simfs.cli import app
 from simfs.scenario import ScenarioError, load
-from simfs.scenario.expectation import Number, Term, instances, value_of
-from simfs.scenario.expectation_parser import parse
+from simfs.scenario.sections.expectation import Number, Term, instances, value_of
+from simfs.scenario.sections.expectation_parser import parse
 
 TEXT = """\
 simfs: 1

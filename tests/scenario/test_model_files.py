@@ -12,10 +12,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from simfs.scenario import Problem, ScenarioError, load
-from simfs.scenario.document import Document
-from simfs.scenario.measured import load_dataset
+from simfs.scenario.measured.dataset import load_dataset
 from simfs.scenario.models import load_device, load_kernel, load_machine, load_workload
 from simfs.scenario.paths import MEASURED, MODELS
+from simfs.scenario.reading.document import Document
 
 SCENARIO = """\
 simfs: 1

@@ -22,9 +22,9 @@ from simfs.scenario.models import (
     load_vfs,
     load_workload,
 )
+from simfs.scenario.models.timeline import NumberEra
 from simfs.scenario.paths import MODELS
-from simfs.scenario.quantity import Quantity
-from simfs.scenario.timeline import NumberEra
+from simfs.scenario.sections.quantity import Quantity
 from simfs.vocabulary import vocabulary
 
 FILES = sorted(MODELS.rglob("*.yaml"))

@@ -23,10 +23,10 @@ from simfs.scenario import (
     with_values,
     without_effect,
 )
-from simfs.scenario.document import Document
-from simfs.scenario.filesystem import Ext4, Xfs
 from simfs.scenario.points import drafts
+from simfs.scenario.reading.document import Document
 from simfs.scenario.schema import Scenario
+from simfs.scenario.sections.filesystem import Ext4, Xfs
 
 SCENARIO = """\
 simfs: 1

@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 
 from simfs.scenario import paths
-from simfs.scenario.document import Document
 from simfs.scenario.json_schema import json_schema
+from simfs.scenario.reading.document import Document
 
 SHIPPED = sorted(paths.SCENARIOS.glob("*.yaml"))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simfs.scenario.units import (
+from simfs.scenario.sections.units import (
     duration,
     format_duration,
     format_percentage,

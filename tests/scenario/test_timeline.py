@@ -9,7 +9,7 @@ import pytest
 
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 from simfs.scenario.models import available, load_kernel, load_timeline
-from simfs.scenario.timeline import Timeline, linux, parse_version
+from simfs.scenario.models.timeline import Timeline, linux, parse_version
 from simfs.vocabulary import vocabulary
 
 RELEASES = load_timeline().versions()

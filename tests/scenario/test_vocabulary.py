@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from engine import lock_cycle, refused
-from simfs.scenario import ScenarioError, checks, expand, load, to_run_spec
+from simfs.scenario import ScenarioError, expand, load, to_run_spec
+from simfs.scenario.checks import names
 from simfs.scenario.json_schema import json_schema
 from simfs.scenario.models import load_filesystem, load_timeline
 from simfs.scenario.paths import MODELS
@@ -111,7 +112,7 @@ def test_a_shipped_model_with_a_cost_that_nothing_reads_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever adds a cost meets this before the engine is built again; it said `None: nothing of tmpfs`."""
-    monkeypatch.setattr(checks, "filesystem_costs", lambda _: {"cu.close": 1.0, "cu.no_such_step": 1.0})
+    monkeypatch.setattr(names, "filesystem_costs", lambda _: {"cu.close": 1.0, "cu.no_such_step": 1.0})
     text = "filesystem: {kind: tmpfs, costs: {cu.close: 1 us}}\nworkload: {kind: create}\n"
     told = problem(tmp_path, text)
     assert told.startswith("6:13: nothing of tmpfs reads the cost 'cu.no_such_step'")

@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from simfs.scenario.document import Document
 from simfs.scenario.models import load_filesystem
 from simfs.scenario.paths import MODELS
-from simfs.scenario.quantity import Quantity
-from simfs.scenario.section import Section
+from simfs.scenario.reading.document import Document
+from simfs.scenario.sections.quantity import Quantity
+from simfs.scenario.sections.section import Section
 
 
 class Group(Section):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from simfs.results.paused import Paused
 from simfs.results.statistics import Estimate
 from simfs.scenario import ScenarioError
-from simfs.scenario.measured import load_dataset
-from simfs.scenario.metrics import metric
+from simfs.scenario.measured.dataset import load_dataset
+from simfs.scenario.measured.metrics import metric
 
 RUN = Paused(operations=300_000, seconds=10)
 AIM7 = """

@@ -14,8 +14,8 @@ from simfs import _engine
 from simfs._engine import Task
 from simfs.cli import app
 from simfs.scenario import expand, load, to_run_spec
-from simfs.scenario.imports import modules_of
 from simfs.scenario.program import with_programs
+from simfs.scenario.reading.imports import modules_of
 
 SCENARIO = """\
 simfs: 1

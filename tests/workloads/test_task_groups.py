@@ -12,7 +12,7 @@ from simfs._engine import run
 from simfs.results.by_run import value
 from simfs.results.run_result import RunResult
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
-from simfs.scenario.metrics import metric
+from simfs.scenario.measured.metrics import metric
 
 LOCKS: dict[str, Any] = {
     "simfs": 1,

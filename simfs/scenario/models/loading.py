@@ -8,18 +8,9 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from simfs.scenario.device import Device
-from simfs.scenario.document import Document
 from simfs.scenario.models.machine import Machine
 from simfs.scenario.models.tables import ClassCounts, Counted, Filesystem, Workload
-from simfs.scenario.paths import MODELS, Kind, find, names
-from simfs.scenario.problems import ScenarioError
-from simfs.scenario.quantity import Quantity
-from simfs.scenario.refusals import problem_at, problems_of
-from simfs.scenario.remembered import remembered
-from simfs.scenario.section import Section, shorten
-from simfs.scenario.suggest import nearest
-from simfs.scenario.timeline import (
+from simfs.scenario.models.timeline import (
     Kernel,
     Profile,
     Refusal,
@@ -28,6 +19,15 @@ from simfs.scenario.timeline import (
     parse_version,
     rule_refusals,
 )
+from simfs.scenario.paths import MODELS, Kind, find, names
+from simfs.scenario.problems import ScenarioError
+from simfs.scenario.reading.document import Document
+from simfs.scenario.reading.refusals import problem_at, problems_of
+from simfs.scenario.reading.remembered import remembered
+from simfs.scenario.sections.device import Device
+from simfs.scenario.sections.quantity import Quantity
+from simfs.scenario.sections.section import Section, shorten
+from simfs.scenario.suggest import nearest
 
 TIMELINE = "timeline"
 """The file of `models/kernels` that is no kernel."""

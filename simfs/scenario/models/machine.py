@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simfs.scenario.models.tables import Class
-from simfs.scenario.quantity import (
+from simfs.scenario.models.timeline import Choice
+from simfs.scenario.sections.quantity import (
     Bytes,
     BytesPerSecond,
     Clock,
@@ -20,8 +21,7 @@ from simfs.scenario.quantity import (
     Variation,
     Watts,
 )
-from simfs.scenario.section import Section
-from simfs.scenario.timeline import Choice
+from simfs.scenario.sections.section import Section
 
 
 def quantities(section: Section) -> dict[str, Quantity]:

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictFloat
 
-from simfs.scenario.quantity import Evidence, Quantity
-from simfs.scenario.section import Section
+from simfs.scenario.sections.quantity import Evidence, Quantity
+from simfs.scenario.sections.section import Section
 
 Class = Literal["atomic", "unlock", "indirect", "user", "mask", "return", "fetch", "overlap"]
 """Instructions that cost a machine more than others do: locked ones, releases of spinlocks, jumps through a register,

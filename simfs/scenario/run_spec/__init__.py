@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from simfs.scenario.clock import active_cores, clocked, slowed
-from simfs.scenario.filesystem import NoFilesystem, Xfs
-from simfs.scenario.kernel import KernelUse
-from simfs.scenario.machine import MachineUse
 from simfs.scenario.models import load_kernel, load_machine, load_workload
 from simfs.scenario.models.machine import IN_RUN_SPEC
+from simfs.scenario.models.touched import touched
 from simfs.scenario.points import Point
 from simfs.scenario.run_spec.device import device_at_speed, device_spec
 from simfs.scenario.run_spec.filesystem import filesystem_costs, filesystem_spec
 from simfs.scenario.run_spec.workload import groups_spec, workload_spec
 from simfs.scenario.schema import Scenario
-from simfs.scenario.touched import touched
-from simfs.scenario.workload import LockTasks
+from simfs.scenario.sections.clock import active_cores, clocked, slowed
+from simfs.scenario.sections.filesystem import NoFilesystem, Xfs
+from simfs.scenario.sections.kernel import KernelUse
+from simfs.scenario.sections.machine import MachineUse
+from simfs.scenario.sections.workload import LockTasks
 
 __all__ = ["AUTO_WARMUP", "device_spec", "filesystem_costs", "kernel_spec", "machine_spec", "to_run_spec"]
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from simfs.scenario.machine import MachineUse
 from simfs.scenario.models import ClassCounts, load_machine
-from simfs.scenario.quantity import Quantity
+from simfs.scenario.sections.machine import MachineUse
+from simfs.scenario.sections.quantity import Quantity
 
 
 def counted(

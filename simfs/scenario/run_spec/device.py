@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from simfs.scenario.device import DeviceUse, ServiceUse
 from simfs.scenario.models import load_device, load_device_classes, load_device_instructions, load_machine
 from simfs.scenario.run_spec.counted import counted
 from simfs.scenario.schema import Scenario
+from simfs.scenario.sections.device import DeviceUse, ServiceUse
 
 
 def device_at_speed(use: DeviceUse, scenario: Scenario, machine: Mapping[str, Any]) -> dict[str, Any]:

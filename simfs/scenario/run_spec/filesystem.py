@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from simfs.scenario.filesystem import Btrfs, Ext4, NoFilesystem, Tmpfs, Xfs
 from simfs.scenario.models import (
     load_classes,
     load_filesystem,
@@ -18,6 +17,7 @@ from simfs.scenario.models import (
 )
 from simfs.scenario.run_spec.counted import counted
 from simfs.scenario.schema import Scenario
+from simfs.scenario.sections.filesystem import Btrfs, Ext4, NoFilesystem, Tmpfs, Xfs
 from simfs.vocabulary import vocabulary
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from simfs.scenario.draws import Arrivals, Distribution
 from simfs.scenario.models import load_workload
 from simfs.scenario.points import group_loads
 from simfs.scenario.program import digest
 from simfs.scenario.schema import Scenario
-from simfs.scenario.tasks import FileTasks, Naming, Serving
-from simfs.scenario.workload import (
+from simfs.scenario.sections.draws import Arrivals, Distribution
+from simfs.scenario.sections.tasks import FileTasks, Naming, Serving
+from simfs.scenario.sections.workload import (
     Compile,
     Create,
     Fio,

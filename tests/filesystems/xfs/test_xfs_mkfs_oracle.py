@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from simfs import _engine, interchange
-from simfs.scenario.filesystem import LOG_STRIPES
+from simfs.scenario.sections.filesystem import LOG_STRIPES
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -1,0 +1,1 @@
+"""What the models of the sections cannot see: names, locks and fits."""

@@ -1,0 +1,74 @@
+"""What the models of the schema cannot see about the locks of a scenario."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from simfs.machine.locks.policy import OF_GUESTS, SPINLOCKS, UNGUARDED
+from simfs.scenario.models import load_kernel
+from simfs.scenario.problems import Problem
+from simfs.scenario.reading.document import Document, Path_
+from simfs.scenario.schema import Scenario
+from simfs.scenario.sections.section import shorten
+from simfs.scenario.sections.workload import LockCycle, PythonTasks
+from simfs.scenario.suggest import nearest
+from simfs.vocabulary import vocabulary
+
+ROLES = {
+    r"xfs\.(AGI|AGF|inobt|finobt|directory block|inode cluster)": "xfs.buffer",
+    r"btrfs\..+ tree( L\d+)?": "btrfs.tree",
+    r"btrfs\..+ log_mutex": "btrfs.log_mutex",
+    r"ext4\.inode table": "ext4.buffer",
+}
+"""Roles of classes of locks whose names are not like theirs."""
+
+
+def role_of(lock: str) -> str:
+    """The role of a lock as results name it: `vfs.i_rwsem` of `vfs.i_rwsem (file)#3`."""
+    name = re.sub(r"( \(.*\))?(#\d+)?$", "", lock)
+    return next((role for names, role in ROLES.items() if re.fullmatch(names, name)), name)
+
+
+def lock_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    """Yield kinds that there are not, that do not fit where they stand, and what is wrong with locks of one's own."""
+    own = scenario.own_locks
+    uses: dict[Path_, str] = {("locks", role): use for role, use in scenario.locks.items() if role not in own}
+    if isinstance(scenario.workload, LockCycle):
+        uses["workload", "lock"] = scenario.workload.lock
+    built_in = vocabulary().lock_kinds
+    known = [*built_in, *own]
+    for path, use in uses.items():
+        if use not in known:
+            at = document.place_of(path).value
+            message = f"{'.'.join(map(str, path))}: {shorten(use)} is not one of {', '.join(known)}"
+            yield Problem(at, message, nearest(use, known))
+        elif path == ("locks", "futex.bucket") and use not in SPINLOCKS:
+            message = f"locks.futex.bucket: {use} is none of {', '.join(SPINLOCKS)}"
+            yield Problem(document.place_of(path).value, message, nearest(use, SPINLOCKS))
+        elif misfit := _misfit(scenario, use):
+            yield Problem(document.place_of(path).value, f"{'.'.join(map(str, path))}: {misfit}")
+    for name, reference in own.items():
+        if name in built_in:
+            yield Problem(document.place_of(("locks", name)).key, f"'{name}' is the name of a built-in lock")
+        yield from _own_lock_problems(name, reference, document)
+
+
+def _misfit(scenario: Scenario, kind: str) -> str:
+    """Why a kind cannot stand there; nothing where it can."""
+    if kind in UNGUARDED and not isinstance(scenario.workload, LockCycle | PythonTasks):
+        return f"{kind} lets others in beside a holder; only a lock_cycle or a program in Python can live with that"
+    preemption = scenario.kernel.preemption or load_kernel(scenario.kernel.profile).spec(1)["preemption"]
+    if kind in OF_GUESTS and preemption != "host":
+        return f"{kind} halts virtual CPUs, and tasks stand for these only with kernel.preemption: host"
+    return ""
+
+
+def _own_lock_problems(name: str, reference: str, document: Document) -> Iterator[Problem]:
+    from simfs.machine.own import OwnLockError, own_lock
+
+    try:
+        own_lock(reference)
+    except OwnLockError as error:
+        at = document.place_of(("locks", name)).value
+        yield Problem(error.where or at, error.message, error.suggestion)
