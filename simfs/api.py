@@ -102,7 +102,7 @@ class Question:
         from simfs.experiments.answer import titles_of
         from simfs.experiments.points import the_point
         from simfs.experiments.scene import Ask, filmed
-        from simfs.reports.timeline_figure import figure
+        from simfs.reports.timeline.figure import figure
         from simfs.scenario.sections.units import duration
 
         asked, titles = self.scenario, titles_of(self.scenario)
@@ -286,7 +286,7 @@ class Answer:
 
     def figures(self) -> dict[str, Figure]:
         """Every figure that makes sense for this answer, by name: those that `simfs run --out` writes."""
-        from simfs.reports.figures import figures
+        from simfs.reports.figures.result import figures
         from simfs.reports.sweep import sweep_figures
 
         return figures(self.result) | sweep_figures(self.result)

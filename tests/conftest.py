@@ -91,14 +91,14 @@ def _as_png(name: str, figure: Figure) -> dict[str, bytes]:
 @pytest.fixture
 def png_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are written as coarse PNG only, where a command is tried and not what it draws: a sixth of the time."""
-    monkeypatch.setattr("simfs.reports.drawing.pictures", _as_png)
+    monkeypatch.setattr("simfs.reports.figures.drawing.pictures", _as_png)
 
 
 @pytest.fixture(scope="module")
 def png_alone_in_file() -> Iterator[None]:
     """The same for all tests of a file."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("simfs.reports.drawing.pictures", _as_png)
+        patch.setattr("simfs.reports.figures.drawing.pictures", _as_png)
         yield
 
 

@@ -30,14 +30,19 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from simfs import cli
-from simfs.reports import drawing
+from simfs.reports.figures import drawing
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 logger = logging.getLogger(__name__)
 NEEDED = (
-    *("simfs.commands.run", "simfs.experiments.answer", "simfs.reports.figures", "simfs.reports.export"),
+    *(
+        "simfs.commands.run",
+        "simfs.experiments.answer",
+        "simfs.reports.figures.result",
+        "simfs.reports.export",
+    ),
     *("matplotlib.backends.backend_pdf", "matplotlib.backends.backend_svg", "pandas"),
 )
 """What most commands need: they run in copies of this process, so all of them together import it once."""

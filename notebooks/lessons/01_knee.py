@@ -73,7 +73,7 @@ knee = (think + hold) / hold
 print(f"The knee is at {knee:.0f} tasks.")
 
 # %%
-from simfs.reports.lesson_figure import Line, lines
+from simfs.reports.figures.lesson import Line, lines
 
 lines(
     [

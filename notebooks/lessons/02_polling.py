@@ -45,7 +45,7 @@ asked.figure(guess)
 # Beyond the knee somebody always waits, so a cycle takes a hold and a hand-over: `1 / throughput = hold + hand-over`.
 
 # %%
-from simfs.reports.lesson_figure import Line, lines
+from simfs.reports.figures.lesson import Line, lines
 from simfs.scenario.sections.units import duration
 
 hold = duration(asked.drawn["hold"])

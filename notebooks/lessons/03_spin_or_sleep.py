@@ -46,7 +46,7 @@ asked.figure(guess)
 # `1 / throughput - hold` is what a hand-over takes, where the lock is always wanted.
 
 # %%
-from simfs.reports.lesson_figure import Line, lines
+from simfs.reports.figures.lesson import Line, lines
 from simfs.scenario.sections.units import duration
 
 titles = {name: asked.result.title(name) for name in asked.estimates}

@@ -45,7 +45,7 @@ asked.figure(guess)
 # The figure says nothing about single tasks. The longest wait does, and so does the evenness of turns: Jain's index is 1 when all tasks had as many, and 1/n when one had all.
 
 # %%
-from simfs.reports.lesson_figure import Line, lines
+from simfs.reports.figures.lesson import Line, lines
 
 titles = {name: asked.result.title(name) for name in asked.estimates}
 locks = asked.answer.locks

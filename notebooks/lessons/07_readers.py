@@ -53,7 +53,7 @@ shares = {
     for name, curve in asked.estimates.items()
 }
 
-from simfs.reports.lesson_figure import Line, lines
+from simfs.reports.figures.lesson import Line, lines
 
 lines(
     [Line(name, curve) for name, curve in shares.items()],

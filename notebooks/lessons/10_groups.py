@@ -72,7 +72,7 @@ asked.changed("filesystem.agcount=4").timeline("own", length="200 us", lock="xfs
 
 # %%
 import simfs
-from simfs.reports.lesson_figure import Line, lines
+from simfs.reports.figures.lesson import Line, lines
 
 FITTED = {"xfs-shared": 2.646, "ext4-per-task": 2.867, "btrfs-per-task": 2.635, "tmpfs-per-task": 2.14}
 FITTED |= {"xfs-per-task": 2.703, "xfs-49-per-task": 2.707}

@@ -88,7 +88,7 @@ for lock in today.itertuples():
         gain[lock.tasks] = half.effects[0].gain_percent.mean
 
 # %%
-from simfs.reports.lesson_figure import Line, lines
+from simfs.reports.figures.lesson import Line, lines
 
 lines(
     [

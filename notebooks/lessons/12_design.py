@@ -128,7 +128,7 @@ table = table.rename(columns={"workload.lock": "lock"}).set_index("lock")
 table[["throughput_per_s", "idle_percent", "spin_percent", "fairness", "joules_per_operation"]].round(5)
 
 # %%
-from simfs.reports.lesson_figure import pareto, scatter
+from simfs.reports.figures.lesson import pareto, scatter
 
 places = {name: (row.throughput_per_s, row.idle_percent) for name, row in table.iterrows()}
 front = pareto(places)

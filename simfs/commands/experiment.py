@@ -119,8 +119,8 @@ def write_texts(
     """Write the files of experiment `name` by their names, and its figures, as `write_answer` does."""
     from rich.progress import track
 
-    from simfs.reports.drawing import pictures
     from simfs.reports.export import write_files
+    from simfs.reports.figures.drawing import pictures
     from simfs.results.manifest import software
 
     files = {file: text.encode() for file, text in texts.items()}

@@ -106,7 +106,7 @@ def _draw(names: list[str], seed: int, guess: str | None, out: Path) -> None:
     """Figures of lessons for slides: PNG, SVG, PDF."""
     from simfs.lessons import lesson as ask
     from simfs.lessons.marks import parse
-    from simfs.reports.drawing import pictures
+    from simfs.reports.figures.drawing import pictures
 
     if guess is not None and len(names) > 1:
         raise refused("--guess: name a lesson; `simfs lesson` lists them")

@@ -136,18 +136,18 @@ def _to_simulate(ask: Ask) -> str:
 
 def _drawn(scenes: list[Scene], ending: str) -> bytes:
     if ending == "html":
-        from simfs.reports.timeline_html import page
+        from simfs.reports.timeline.html import page
 
         return page(scenes).encode()
-    from simfs.reports import drawing
-    from simfs.reports.timeline_figure import figure
+    from simfs.reports.figures import drawing
+    from simfs.reports.timeline.figure import figure
 
     save = {"png": drawing.png, "svg": drawing.svg, "pdf": drawing.pdf}[ending]
     return save(figure(scenes))
 
 
 def _tell(scenes: list[Scene], out: Path) -> None:
-    from simfs.reports.timeline_words import sentence
+    from simfs.reports.timeline.words import sentence
 
     for scene in scenes:
         typer.echo(f"{scene.title}: {sentence(scene)}")

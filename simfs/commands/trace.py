@@ -133,7 +133,7 @@ def _point(name: str, given: list[str], variant: str | None) -> Point:
 def _watched(spec: str, engine: Machine, start: int) -> tuple[Watched, bool]:
     from simfs import _engine, machine
     from simfs.machine.agreement import first_difference
-    from simfs.reports.trace import line
+    from simfs.reports.traces.trace import line
     from simfs.scenario.program import program_of
 
     program = program_of(spec) or ()
@@ -155,7 +155,7 @@ def _watched(spec: str, engine: Machine, start: int) -> tuple[Watched, bool]:
 
 def _print(watched: Watched, output: TraceFormat, window: tuple[int, int]) -> None:
     from simfs.reports.numbers import duration
-    from simfs.reports.trace import line, record
+    from simfs.reports.traces.trace import line, record
 
     events = watched[2]
     if not events:
@@ -178,10 +178,10 @@ def _print(watched: Watched, output: TraceFormat, window: tuple[int, int]) -> No
 
 def _show(watched: Watched, output: TraceFormat, window: tuple[int, int]) -> None:
     """Print what viewers of kernel traces open."""
-    from simfs.reports.ftrace import ftrace
-    from simfs.reports.perfetto import perfetto
-    from simfs.reports.trace import chrome
-    from simfs.reports.trace_dat import trace_dat
+    from simfs.reports.traces.ftrace import ftrace
+    from simfs.reports.traces.perfetto import perfetto
+    from simfs.reports.traces.trace import chrome
+    from simfs.reports.traces.trace_dat import trace_dat
     from simfs.results.timeline import follow
 
     result, in_force, events, _ = watched

@@ -214,7 +214,7 @@ def _print(found: Sequence[Validated], output: Format, details: bool) -> None:
 
 def _write(found: Sequence[Validated], out: Path) -> None:
     from simfs.reports import validate as reports
-    from simfs.reports.validate_figures import figures
+    from simfs.reports.figures.validate import figures
 
     rows = [row for each in found for row in each.rows]
     texts = {

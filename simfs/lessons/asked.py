@@ -101,7 +101,7 @@ class Asked:
 
     def figure(self, guess: Mapping[int, float] | Mapping[str, float] | None = None) -> Figure:
         """All curves, with the guess if there is one."""
-        from simfs.reports.lesson_figure import Line, lines
+        from simfs.reports.figures.lesson import Line, lines
 
         titles = {variant: self.result.title(variant) for variant in self.result.variants}
         found = [

@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from simfs.experiments.advise import Advice, Choice
-from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, from_zero, new_figure, style, thousands
+from simfs.reports.figures.drawing import DASHES, MARKERS, OKABE_ITO, from_zero, new_figure, style, thousands
 from simfs.reports.layout import new_table, report_console
 from simfs.reports.numbers import NOTHING, plain, plural, plus_minus
 

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from simfs.experiments.sensitivity import Sensitivity
-from simfs.reports.drawing import OKABE_ITO, from_zero, new_figure, style
+from simfs.reports.figures.drawing import OKABE_ITO, from_zero, new_figure, style
 from simfs.reports.layout import new_table, report_console
 from simfs.reports.numbers import plain, plural, plus_minus
 

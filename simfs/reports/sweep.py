@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from simfs.reports.drawing import MARKERS, OKABE_ITO, from_zero, new_figure, style, thousands, unique
-from simfs.reports.figures import has_curve
+from simfs.reports.figures.drawing import MARKERS, OKABE_ITO, from_zero, new_figure, style, thousands, unique
+from simfs.reports.figures.result import has_curve
 from simfs.reports.layout import Sheet, report_console
 from simfs.reports.numbers import folded, plain, plural, plus_minus
 from simfs.results.model import PointResult, ScenarioResult, Value, short

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from simfs.experiments.whatif import Effect, LockSlope, WhatIf
-from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, new_figure, style
+from simfs.reports.figures.drawing import DASHES, MARKERS, OKABE_ITO, new_figure, style
 from simfs.reports.layout import Sheet, new_table, report_console
 from simfs.reports.numbers import NOTHING, duration, folded, plain, plural, plus_minus
 

@@ -12,7 +12,7 @@ from places import TESTS
 
 from engine import Spec, lock_cycle
 from simfs import _engine
-from simfs.reports.trace import line
+from simfs.reports.traces.trace import line
 
 GOLDEN = TESTS / "golden"
 KINDS = ["ticket", "qspinlock", "qrwlock", "semaphore", "mutex-3.10", "mutex-4.10", "rwsem-2.6", "rwsem-5.16"]

@@ -21,9 +21,9 @@ from pyarrow import parquet
 from rich.console import Console
 
 from simfs.reports import export, text
-from simfs.reports.curves import SIDE_BY_SIDE
-from simfs.reports.drawing import pictures, style, svg
-from simfs.reports.figures import figures
+from simfs.reports.figures.curves import SIDE_BY_SIDE
+from simfs.reports.figures.drawing import pictures, style, svg
+from simfs.reports.figures.result import figures
 from simfs.results.model import Finding, Fit, PointResult, ScenarioResult
 from simfs.results.run import Runs, run_scenario
 from simfs.results.run_result import Stall

@@ -15,8 +15,8 @@ from simfs.cli import app
 from simfs.commands.timeline import _to_simulate
 from simfs.experiments.points import the_point
 from simfs.experiments.scene import LENGTH, LONGEST, Ask, Scene, Watcher, scenes, window_around
-from simfs.reports.timeline_figure import LOOKS, ROWS, figure
-from simfs.reports.timeline_words import lock_times, reason, sentence
+from simfs.reports.timeline.figure import LOOKS, ROWS, figure
+from simfs.reports.timeline.words import lock_times, reason, sentence
 from simfs.results.timeline import Doing, Interval, Span, State, Timeline, state_of
 from simfs.scenario import Point, load
 

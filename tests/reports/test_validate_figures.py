@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_figures import assert_no_overlap
 
-from simfs.reports.validate_figures import dataset, figures, overview
+from simfs.reports.figures.validate import dataset, figures, overview
 from simfs.results.validation import Row, Validated
 
 LONG = "a series whose name says all about filesystem, directories and locks"

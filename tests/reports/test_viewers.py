@@ -21,11 +21,11 @@ from simfs import _engine
 from simfs.cli import app
 from simfs.experiments.points import the_point
 from simfs.experiments.scene import Ask, Scene, Watcher
-from simfs.reports.ftrace import events_of, ftrace
-from simfs.reports.perfetto import perfetto
-from simfs.reports.timeline_html import data, page
-from simfs.reports.trace_dat import FORMATS, trace_dat
-from simfs.reports.tracks import PROCESS, Tracks
+from simfs.reports.timeline.html import data, page
+from simfs.reports.traces.ftrace import events_of, ftrace
+from simfs.reports.traces.perfetto import perfetto
+from simfs.reports.traces.trace_dat import FORMATS, trace_dat
+from simfs.reports.traces.tracks import PROCESS, Tracks
 from simfs.results.timeline import Doing
 from simfs.scenario import load
 

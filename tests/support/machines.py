@@ -11,7 +11,7 @@ from typing import Any
 from simfs import _engine, machine
 from simfs.machine.agreement import first_difference
 from simfs.machine.recorder import Event
-from simfs.reports.trace import line
+from simfs.reports.traces.trace import line
 from simfs.scenario.program import program_of, with_programs
 
 AUDIT = "structures fit the files"

@@ -16,7 +16,7 @@ from simfs import _engine
 from simfs.experiments.scene import NEVER, Scene, window_around
 from simfs.reports.lab import page
 from simfs.reports.lab.templates import CPUS, kit
-from simfs.reports.timeline_html import data
+from simfs.reports.timeline.html import data
 from simfs.results.timeline import follow
 from simfs.scenario import load, to_run_spec
 from simfs.scenario.points import expand

@@ -16,7 +16,7 @@ from simfs.lessons import LESSONS, lesson
 from simfs.lessons.asked import written
 from simfs.lessons.catalogue import PLACE, find
 from simfs.lessons.marks import marked, parse, score
-from simfs.reports.lesson_figure import spaced
+from simfs.reports.figures.lesson import spaced
 from simfs.scenario import ScenarioError, expand
 
 RIGHT = st.floats(1, 1e9)

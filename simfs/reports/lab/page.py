@@ -10,9 +10,9 @@ from html import escape
 from pathlib import Path
 
 from simfs.machine.locks.policy import OF_GUESTS, POLICIES
-from simfs.reports import timeline_html
 from simfs.reports.lab.templates import CPUS, kit
-from simfs.reports.timeline_figure import LOOKS
+from simfs.reports.timeline import html as timeline_html
+from simfs.reports.timeline.figure import LOOKS
 
 _HERE = Path(__file__).parent
 _WEB = _HERE.parent / "web"

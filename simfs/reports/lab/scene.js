@@ -1,4 +1,4 @@
-// What the player draws of a window: `data` of simfs/reports/timeline_html.py, with the same results.
+// What the player draws of a window: `data` of simfs/reports/timeline/html.py, with the same results.
 import {DOING, follow} from "./follow.js";
 
 /**

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from simfs.machine.locks.policy import OF_GUESTS, POLICIES
-from simfs.reports.timeline_figure import ROWS, strips
-from simfs.reports.timeline_html import drawn
+from simfs.reports.timeline.figure import ROWS, strips
+from simfs.reports.timeline.html import drawn
 from simfs.scenario import load, to_run_spec
 from simfs.scenario.points import expand
 from simfs.scenario.run_spec import AUTO_WARMUP

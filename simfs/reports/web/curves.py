@@ -11,8 +11,8 @@ from math import prod
 from typing import Any
 
 from simfs.experiments.whatif import WhatIf
-from simfs.reports.drawing import WIDE
-from simfs.reports.lines import line_name, rates_while_running
+from simfs.reports.figures.drawing import WIDE
+from simfs.reports.figures.lines import line_name, rates_while_running
 from simfs.reports.numbers import plural
 from simfs.reports.sweep import axis_of, levels, varied
 from simfs.results.focus import focus

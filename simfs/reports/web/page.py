@@ -9,13 +9,13 @@ from pathlib import Path
 
 from simfs.experiments.briefing import Briefing, waited
 from simfs.experiments.whatif import WhatIf
-from simfs.reports import timeline_html
 from simfs.reports import whatif as what_if_report
 from simfs.reports.layout import Sheet
 from simfs.reports.numbers import NOTHING, counted, duration, percent, plain, plural, plus_minus
 from simfs.reports.text import curves as curve_sheets
 from simfs.reports.text import expectations, sentences
 from simfs.reports.text import measured as measured_sheet
+from simfs.reports.timeline import html as timeline_html
 from simfs.reports.tournament import tournament
 from simfs.reports.web import curves, locks
 from simfs.reports.web.card import card

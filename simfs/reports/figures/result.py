@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
-from simfs.reports.bars import locks, measured
-from simfs.reports.curves import cpu_time, panels, throughput, warm_up
-from simfs.reports.lines import lines_over_tasks, measured_rates
+from simfs.reports.figures.bars import locks, measured
+from simfs.reports.figures.curves import cpu_time, panels, throughput, warm_up
+from simfs.reports.figures.lines import lines_over_tasks, measured_rates
 from simfs.results.focus import focus
 from simfs.results.model import ScenarioResult, short
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from simfs.machine.time import Time
-from simfs.reports.tracks import IDLE, PRIORITY, PROCESS, Slice, Tracks, nested
+from simfs.reports.traces.tracks import IDLE, PRIORITY, PROCESS, Slice, Tracks, nested
 from simfs.results.timeline import Timeline, Wake
 
 HEADER = """\

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator, NullFormatter
 from matplotlib.transforms import offset_copy
 
-from simfs.reports.drawing import (
+from simfs.reports.figures.drawing import (
     DASHES,
     MARKERS,
     OKABE_ITO,
@@ -20,7 +20,7 @@ from simfs.reports.drawing import (
     thousands,
     unique,
 )
-from simfs.reports.lines import line_name, lines_over_tasks, rates_while_running
+from simfs.reports.figures.lines import line_name, lines_over_tasks, rates_while_running
 from simfs.reports.numbers import folded, plural
 from simfs.results.focus import focus
 from simfs.results.model import PointResult, ScenarioResult

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from simfs.machine.time import Time
-from simfs.reports.tracks import IDLE, PRIORITY, PROCESS, Slice, Tracks, nested
+from simfs.reports.traces.tracks import IDLE, PRIORITY, PROCESS, Slice, Tracks, nested
 from simfs.results.timeline import Span, Timeline
 
 if TYPE_CHECKING:

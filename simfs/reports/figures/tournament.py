@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from simfs.reports.drawing import MARKERS, OKABE_ITO, new_figure, style
+from simfs.reports.figures.drawing import MARKERS, OKABE_ITO, new_figure, style
 from simfs.reports.numbers import plural
 from simfs.results.model import ScenarioResult
 from simfs.results.tournament import LOCK

@@ -15,9 +15,9 @@ from matplotlib.patches import Patch
 
 from simfs.experiments.scene import Scene
 from simfs.machine.time import Time
-from simfs.reports.drawing import new_figure, style
+from simfs.reports.figures.drawing import new_figure, style
 from simfs.reports.numbers import folded
-from simfs.reports.timeline_words import name_of, reason, sentence
+from simfs.reports.timeline.words import name_of, reason, sentence
 from simfs.results.timeline import Doing, Interval, State, state_of
 
 ROWS = 40

@@ -10,7 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, WIDE, from_zero, new_figure, style, unique
+from simfs.reports.figures.drawing import (
+    DASHES,
+    MARKERS,
+    OKABE_ITO,
+    WIDE,
+    from_zero,
+    new_figure,
+    style,
+    unique,
+)
 from simfs.reports.numbers import folded, plain
 from simfs.reports.validate import error
 from simfs.results.model import short

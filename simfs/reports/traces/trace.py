@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from simfs.machine import Event
-from simfs.reports.timeline_words import name_of
+from simfs.reports.timeline.words import name_of
 from simfs.results.timeline import Timeline
 
 VERBS = {"wait": "waits for", "hold": "holds", "hold shared": "shares"}

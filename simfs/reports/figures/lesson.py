@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, from_zero, new_figure, style, thousands
+from simfs.reports.figures.drawing import DASHES, MARKERS, OKABE_ITO, from_zero, new_figure, style, thousands
 from simfs.reports.numbers import plain
 
 Kind = Literal["simulated", "measured", "by hand", "bound", "guess"]

@@ -13,8 +13,8 @@ from typing import Any
 
 from simfs.experiments.scene import Scene
 from simfs.machine.time import Time
-from simfs.reports.timeline_figure import LOOKS, ROWS, SWITCH, Look, strips
-from simfs.reports.timeline_words import name_of, sentence
+from simfs.reports.timeline.figure import LOOKS, ROWS, SWITCH, Look, strips
+from simfs.reports.timeline.words import name_of, sentence
 from simfs.results.timeline import Doing, Interval, State, state_of
 
 _HERE = Path(__file__).parent

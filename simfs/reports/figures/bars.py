@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from simfs.reports.drawing import OKABE_ITO, new_figure, style, unique
-from simfs.reports.lines import line_name, measured_rates
+from simfs.reports.figures.drawing import OKABE_ITO, new_figure, style, unique
+from simfs.reports.figures.lines import line_name, measured_rates
 from simfs.reports.numbers import folded, plain, plural
 from simfs.reports.text import error
 from simfs.results.focus import focus, focus_tasks

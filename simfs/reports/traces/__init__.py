@@ -1,0 +1,1 @@
+"""Traces of a run, for people and for the viewers that they know."""
