@@ -366,7 +366,7 @@ class Lock:
         self.lock_class.statistics.wakeups += 1
         if any(lock is self for lock, *_ in waiter.waits):
             self.left = None
-        self.machine.scheduler.wake(waiter, waker, waker.lines_of_waiter(waiter) if fetched else 0)
+        self.machine.scheduler.wakeups.wake(waiter, waker, waker.lines_of_waiter(waiter) if fetched else 0)
 
     def poll(self, task: Task, owner: Task | None = None, *, deadline: Time | None = None) -> Steps:
         """Poll the line as an optimistic spinner: until somebody tells the pollers what it wrote.

@@ -208,7 +208,7 @@ class Machine:
         if spawn_kind == "setup":
             self.setting_up = task
         self.clock.env.process(self._life(task, program))
-        self.scheduler.start(task, parent)
+        self.scheduler.wakeups.start(task, parent)
         return task
 
     def _life(self, task: Task, program: Callable[[Task], Steps]) -> Steps:

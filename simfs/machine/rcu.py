@@ -138,7 +138,7 @@ class Rcu:
         of.callbacks.next.add(more)
         if of.callbacks.count > of.last_check + QHIMARK and (self._note(of) or self._too_many(of)):
             self._thread.kick(None)
-        self._machine.scheduler.arm_tick(cpu)
+        self._machine.scheduler.tick.arm(cpu)
 
     def _too_many(self, of: OfCpu) -> bool:
         """A CPU has too many callbacks (`call_rcu_core`). Whether RCU's thread is to do something about that."""
@@ -250,7 +250,7 @@ class Rcu:
             if step == "end":
                 self._accelerate(of)
         for each in self._machine.scheduler.cpus:
-            self._machine.scheduler.arm_tick(each)
+            self._machine.scheduler.tick.arm(each)
         return True
 
     def _force(self) -> None:

@@ -378,7 +378,7 @@ class Task:
     def _time_is_up(self, generation: int) -> None:
         if self.generation == generation:
             self.machine.note("timer", self)
-            self.machine.scheduler.wake(self, None)
+            self.machine.scheduler.wakeups.wake(self, None)
 
     def exec(self) -> Steps:
         """Begin another program; the scheduler may move the task to an idler CPU first (`sched_exec`)."""
@@ -411,6 +411,6 @@ class Task:
         self.timer = None
         if self.parked:
             self.parked = False
-            self.machine.scheduler.wake(self, waker)
+            self.machine.scheduler.wakeups.wake(self, waker)
         else:
             self.kicked = True

@@ -75,4 +75,4 @@ class Workers:
             following = pool.held_back.popleft()
             self._begins_work(following)
             task.cpu.before_switch += self._scheduler.machine.costs.wakeup
-            self._scheduler.wake(following, None)
+            self._scheduler.wakeups.wake(following, None)

@@ -170,7 +170,7 @@ def test_kernel_threads_that_were_there_before_weigh_nothing_as_they_have_slept(
     here = Machines(2, idle=(1,))
     task = here.task(1)
     task.kind = kind
-    here.scheduler.start(task, here.busy[0] if started else None)
+    here.scheduler.wakeups.start(task, here.busy[0] if started else None)
     assert here.cpus[1].queue_of(Level.ROOT).load.load == load
 
 
@@ -245,7 +245,7 @@ def test_a_look_takes_time_in_which_its_cpu_does_not_idle_and_who_is_woken_there
     assert cpu.phase is Phase.SWITCHING
     assert not here.scheduler.is_idle(cpu)
     sleeper = here.task(3, bound=True)
-    here.scheduler.wake(sleeper, here.busy[0])
+    here.scheduler.wakeups.wake(sleeper, here.busy[0])
     here.pass_(US + 1)  # the look ends and finds nobody to take
     assert cpu.phase is Phase.SWITCHING
     assert cpu.next is None

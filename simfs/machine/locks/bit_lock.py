@@ -56,4 +56,4 @@ class BitLock(Lock):
         """The same from an interrupt: nobody pays for the wake-up but the interrupted CPU."""
         self.end_hold()
         if self.queue.entries:
-            self.machine.scheduler.wake(self.queue.entries.popleft()[0], None)
+            self.machine.scheduler.wakeups.wake(self.queue.entries.popleft()[0], None)

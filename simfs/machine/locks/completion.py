@@ -60,4 +60,4 @@ class Completion(SleepingLock):
         self.requests -= 1
         self.done += 1
         if self.waiters:
-            self.machine.scheduler.wake(self.take_waiter(), None)
+            self.machine.scheduler.wakeups.wake(self.take_waiter(), None)

@@ -72,7 +72,7 @@ class Rcu(Lock):
         self.end_reading(task)
         waiters, self.waiters = self.waiters, []
         for updater in waiters:
-            self.machine.scheduler.wake(updater, None)
+            self.machine.scheduler.wakeups.wake(updater, None)
 
     def _synchronize(self, task: Task) -> Steps:
         yield from task.pay()

@@ -69,7 +69,7 @@ class Semaphore(SleepingLock):
         """`up` from an interrupt: nobody pays for the wake-up but the interrupted CPU."""
         self.end_hold()
         if first := self._hand_over():
-            self.machine.scheduler.wake(first, None)
+            self.machine.scheduler.wakeups.wake(first, None)
 
     def _begin(self, task: Task) -> None:
         self.count -= 1

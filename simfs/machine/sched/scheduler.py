@@ -1,4 +1,4 @@
-"""The scheduler: switches, preemption, wake-up placement, idle CPUs and balancing.
+"""The scheduler: switches, preemption and its parts: wake-ups, ticks, placement, idle CPUs, balancing.
 
 Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6. Who runs next is decided by a `policy`, with the rules of
 `eevdf` or `cfs`. Left out: real-time classes, periodic balancing other than pulls by idle CPUs.
@@ -7,7 +7,6 @@ Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6. Who runs next is decid
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from simfs.machine.chains import Reason
@@ -26,8 +25,9 @@ from simfs.machine.sched.placement import Placement
 from simfs.machine.sched.policy import Entering, Leaving, Policy, Rules
 from simfs.machine.sched.resched import Resched, Waker
 from simfs.machine.sched.run_queue import Level
+from simfs.machine.sched.tick import Tick
+from simfs.machine.sched.wakeups import Wakeups
 from simfs.machine.softirq import Softirqs
-from simfs.machine.statistics import TaskKind
 from simfs.machine.task import Task
 from simfs.machine.task_state import Status
 from simfs.machine.time import Time
@@ -60,6 +60,8 @@ class Scheduler:
         self.balance = Balance(self)
         self.newidle = NewIdle(self)
         self.resched = Resched(self)
+        self.wakeups = Wakeups(self)
+        self.tick = Tick(self)
         self.workers = Workers(self)
         self.softirqs = Softirqs(self)
 
@@ -67,8 +69,6 @@ class Scheduler:
     def now(self) -> Time:
         """The clock."""
         return self.machine.now
-
-    # ---- switching --------------------------------------------------------------------------------------------------
 
     def preemptible(self, task: Task) -> bool:
         """Whether a task may be preempted in the segment that it runs."""
@@ -156,7 +156,7 @@ class Scheduler:
     def _moved_running(self, task: Task, source: Cpu, to: Cpu) -> None:
         self.machine.counters.switches += 1
         task.note_move(to)
-        self._enqueue(task, to, Entering.MOVED, Waker(source, self.now, None))
+        self.wakeups.enqueue(task, to, Entering.MOVED, Waker(source, self.now, None))
         self.schedule(source)
 
     def _leave_cpu(self, task: Task, status: Status, reason: Reason) -> None:
@@ -238,7 +238,7 @@ class Scheduler:
                 self.idling.enter(cpu)
                 self.idle_exit.begin_idling(cpu)
                 self.machine.note_cpu("idle", cpu)
-                self.arm_tick(cpu)
+                self.tick.arm(cpu)
             return
         cpu.phase, cpu.current, cpu.next = Phase.RUNNING, task, None
         task.segment.irq += cpu.owed_irq
@@ -246,7 +246,7 @@ class Scheduler:
         task.become(Status.RUNNING)
         self.machine.note("run", task)
         self.machine.runs_after_wakeup(task)
-        self.arm_tick(cpu)
+        self.tick.arm(cpu)
         arrivals, cpu.arrivals = cpu.arrivals, []
         if task.in_segment:
             self.segments.go_on(task)
@@ -263,150 +263,6 @@ class Scheduler:
             first = min(wakers, key=lambda by: (by.cpu is not cpu, by.done))
             self.resched.want(cpu, Waker(first.cpu, first.done, None))
 
-    # ---- waking -----------------------------------------------------------------------------------------------------
-
-    def wake(self, task: Task, waker: Task | None, fetched: Time = 0) -> None:
-        """Wake a task. `waker` is the running task that does it and pays for it; without one it is an interrupt.
-
-        It may have spent the time `fetched` on the lines of `task` already. A task that is awake remembers the wake-up:
-        it came before the sleep.
-        """
-        if task.status is not Status.SLEEPING:
-            task.woken = task.status is not Status.DEAD
-            if waker and task.woken and not fetched:
-                waker.read_node(task)  # its `pi_lock` and state
-            return
-        if self.workers.rests_on(task):
-            return
-        self.machine.chains.wakes(task)
-        self.machine.counters.wakeups += 1
-        task.cpu.io_waiters -= task.waits_for_io
-        left = waker is not None and self._leaves_to_switch(waker, task)
-        if task.entity.delayed:
-            self._note_wakeup(task, task.cpu, waker)
-            self._wake_in_queue(task, waker, fetched)
-            return
-        cpu = task.cpu if left else self.placement.choose(task, waker)
-        self._note_wakeup(task, cpu, waker)
-        by = self._charge_waker(waker, cpu, Entering.WOKEN, fetched, left=left) if waker else None
-        if left and cpu.next is not None:
-            by = None  # the interrupt that queues it comes right after the switch
-        self._enqueue(task, cpu, Entering.WOKEN, by)
-
-    def _leaves_to_switch(self, waker: Task, task: Task) -> bool:
-        """Whether a waker leaves `task` to its CPU, another one, which has not switched from it yet.
-
-        Else it waits until that has (`try_to_wake_up`, `ttwu_queue_cond`).
-        """
-        home, at, kernel = task.cpu, self.now + waker.segment.debt, self.machine.kernel
-        if home.leaving is not task or waker.cpu is home or at >= home.leaves_at:
-            return False
-        dequeued = at >= task.times.since + kernel.dequeue and not task.entity.delayed
-        others = home.load + len(home.delayed)
-        afar = not self.machine.topology.share_llc(waker.cpu.number, home.number)
-        match kernel.descheduling:
-            case "waits":
-                left = False
-            case "queues_beside_one":
-                left = afar or others + (not dequeued) <= 1
-            case "queues_alone":
-                left = afar or others + (not dequeued) == 0
-            case _:
-                left = dequeued and (afar or others == 0)
-        if not left:
-            waker.segment.debt += home.leaves_at - at
-        return left
-
-    def _note_wakeup(self, task: Task, cpu: Cpu, waker: Task | None) -> None:
-        """Record that a sleeper is woken and is to go to `cpu`, where it has not been put yet."""
-        previous, stays = task.cpu, cpu is task.cpu
-        others_idle = any(other in self.idle for other in self.machine.topology.llc(previous.number))
-        beside_idle = others_idle and not self.is_idle(previous) and not task.pinned
-        wakes = self.machine.wakes[task.kind]
-        wakes.wakeups += 1
-        wakes.on_previous += stays
-        wakes.on_waker += not stays and waker is not None and waker.cpu is cpu
-        wakes.beside_idle += beside_idle
-        wakes.stacked += beside_idle and stays
-        task.woken_at, task.woken_busy = self.now, cpu.busy
-
-    def _wake_in_queue(self, task: Task, waker: Task | None, fetched: Time) -> None:
-        """Wake a task that sleeps and has not left its queue yet: it stays there (`ttwu_runnable`)."""
-        by = self._charge_waker(waker, task.cpu, Entering.WOKEN, fetched) if waker else None
-        told, task.cpu.need_resched = task.cpu.need_resched, False
-        self.policy.requeue(task)
-        self._add_awake(task, by, told)
-
-    def start(self, task: Task, parent: Task | None) -> None:
-        """Make a new task runnable on the CPU chosen for it (`wake_up_new_task`)."""
-        self.machine.note("start", task, task.kind.value)
-        by = self._charge_waker(parent, task.cpu, Entering.NEW, 0) if parent else None
-        self._enqueue(task, task.cpu, Entering.NEW, by)
-
-    def _charge_waker(
-        self, waker: Task, target: Cpu, entering: Entering, fetched: Time, *, left: bool = False
-    ) -> Waker:
-        """Let the waker pay for the wake-up.
-
-        An idle CPU, or one to which the task was `left`, is only told whom to wake, and does the rest before it
-        switches (`ttwu_queue_wakelist`, `sched_ttwu_pending`), or in the interrupt after the switch to another task.
-        """
-        costs = self.machine.costs
-        interrupt = left or (target is not waker.cpu and (target.number in self.idle or target.looks))
-        queued = left or (interrupt and entering is Entering.WOKEN and self.machine.kernel.wakeup_queue)
-        wakeup = costs.wakeup_queued if queued else costs.wakeup
-        if left and target.next is not None:
-            target.owed_irq += costs.wakeup - wakeup + costs.resched_serve
-        else:
-            target.before_switch += costs.wakeup - wakeup
-        waker.segment.debt += max(wakeup - fetched, 0) + (costs.ipi_send if interrupt else 0)
-        return Waker(waker.cpu, self.now + waker.segment.debt, waker)
-
-    def _enqueue(self, task: Task, cpu: Cpu, entering: Entering, by: Waker | None) -> None:
-        """Make a task runnable on `cpu`."""
-        if entering is Entering.NEW:
-            # A kernel thread that the machine begins with has slept for long.
-            if by is not None or task.kind is TaskKind.LOAD:
-                self.policy.group.load_of_new(task, cpu)
-            self.policy.group.attach_load(task, cpu)
-        elif task.cpu is not cpu:
-            self.machine.counters.migrations += 1
-            self.policy.group.detach_load(task, task.cpu)
-            self.policy.group.attach_load(task, cpu)
-        if entering is Entering.WOKEN:
-            self.balance.note_idle_time(cpu)
-        told, cpu.need_resched = cpu.need_resched, False
-        self.policy.enqueue(task, cpu, entering)
-        self._add_awake(task, by, told)
-        arrives = (by.done - self.now if by else 0) + self.idle_exit.delivery(cpu, by.cpu if by else None)
-        if cpu.phase is Phase.IDLE:
-            self.idle_exit.leave_idle(cpu, arrives)
-        elif cpu.number in self.idle or cpu.looks:
-            # Switching to it; if not in it, somebody else's interrupt is under way.
-            self.idle_exit.end_idling(cpu)
-            cpu.interrupted = self.now + arrives
-
-    def _add_awake(self, task: Task, by: Waker | None, told: bool) -> None:
-        """Make a queued task runnable on its CPU; it runs at once if it should.
-
-        `told` is whether the CPU was to look for another task before; who uses up a slice is noticed now, too.
-        """
-        cpu = task.cpu
-        task.become(Status.RUNNABLE)
-        task.reason = Reason.WOKEN
-        self.machine.note("wake", task)
-        if cpu.phase is Phase.RUNNING:
-            wanted = self.policy.preempts(task, cpu) or cpu.need_resched
-            cpu.need_resched = told
-            cpu.skips_clock |= wanted or told or cpu.resched_sent
-            if wanted:
-                self.resched.want(cpu, by)
-            self.arm_tick(cpu)
-            return
-        cpu.need_resched |= told
-        if cpu.next is not None:
-            cpu.arrivals.append((task, by or Waker(cpu, self.now, None)))
-
     def leave_autogroup(self, task: Task) -> None:
         """Let a running task that ends compete as one of the root's (`sched_autogroup_exit_task`)."""
         kernel = self.machine.kernel
@@ -422,8 +278,6 @@ class Scheduler:
     def is_idle(self, cpu: Cpu) -> bool:
         """Whether a CPU has nothing to run."""
         return cpu.number in self.idle
-
-    # ---- preemption and the tick ------------------------------------------------------------------------------------
 
     def heed_resched(self, cpu: Cpu) -> None:
         """If another task may be wanted on `cpu`, preempt its current one at once if that may be."""
@@ -447,40 +301,6 @@ class Scheduler:
             task.spinning = False  # it looks again when it comes to run
             self.segments.book_spin(task)
             self.preempt(cpu, other)
-
-    def arm_tick(self, cpu: Cpu) -> None:
-        """A busy CPU ticks; an idle one for RCU."""
-        busy = cpu.current is not None or cpu.queue
-        if cpu.next_tick is None and (busy or self.softirqs.needs_tick(cpu)):
-            tick = self.machine.kernel.tick
-            cpu.next_tick = (self.now // tick + 1) * tick
-            self.machine.clock.at(cpu.next_tick, What.TICK, cpu.number, lambda: self._tick(cpu))
-
-    def _tick(self, cpu: Cpu) -> None:
-        """Account the running task, which ends a used-up slice, and let an idle CPU take a waiting task.
-
-        Then the timers of the tick ring and RCU's softirq runs.
-        """
-        self.machine.note_cpu("tick", cpu)
-        if cpu.queue:
-            self.balance.kick_idle_cpus(cpu)
-        pending = self.softirqs.tick(cpu)
-        if cpu.current is not None and cpu.phase is Phase.RUNNING:
-            self.policy.tick(cpu, cpu.current)
-        if pending or cpu.need_resched:
-            done = self.now + self.machine.kernel.tick_timers
-            end = partial(self._tick_done, cpu, pending=pending)
-            self.machine.clock.at(done, What.TICK_DONE, cpu.number, end, rank=pending)
-        else:
-            self._tick_done(cpu, pending=False)
-
-    def _tick_done(self, cpu: Cpu, *, pending: bool) -> None:
-        """The interrupt of the tick ends, after RCU's softirq if that has something to do."""
-        if pending:
-            self.softirqs.run(cpu)
-        cpu.next_tick = None
-        self.heed_resched(cpu)
-        self.arm_tick(cpu)
 
 
 def _rules(machine: Machine) -> Rules:
