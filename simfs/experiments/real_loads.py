@@ -5,16 +5,8 @@ from __future__ import annotations
 import shlex
 
 from simfs.scenario.points import Point, group_loads
-from simfs.scenario.sections.workload import (
-    Compile,
-    Create,
-    CreateUnlink,
-    Dbench,
-    Fio,
-    FsMark,
-    TmpFile,
-    Workload,
-)
+from simfs.scenario.sections.fio import Fio
+from simfs.scenario.sections.workload import Compile, Create, CreateUnlink, Dbench, FsMark, TmpFile, Workload
 
 SECONDS = 10
 

@@ -29,8 +29,9 @@ from simfs.results.statistics import Estimate, interval, stddev
 from simfs.scenario import Measure, Point, to_run_spec
 from simfs.scenario.measured.metrics import metric as known_metric
 from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_vfs, load_workload
+from simfs.scenario.sections.lock_tasks import LockCycle
 from simfs.scenario.sections.quantity import Quantity
-from simfs.scenario.sections.workload import LockCycle, PythonTasks, profile_of
+from simfs.scenario.sections.workload import PythonTasks, profile_of
 from simfs.scenario.suggest import nearest
 
 DEFAULT = ("machine.*", "kernel.*", "workload.*")

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simfs.interchange.reading import LARGEST, Figure, Reading, UnreadableError
-from simfs.scenario.sections.workload import Fio, Mix, PythonTasks
+from simfs.scenario.sections.fio import Fio
+from simfs.scenario.sections.mix import Mix
+from simfs.scenario.sections.workload import PythonTasks
 
 if TYPE_CHECKING:
     from simfs.results.model import PointResult, ScenarioResult

@@ -23,8 +23,11 @@ from pydantic import (
 from simfs.scenario.sections.device import DeviceUse
 from simfs.scenario.sections.expectation_parser import parse
 from simfs.scenario.sections.filesystem import Btrfs, Ext4, Filesystem, NoFilesystem, Tmpfs, Xfs
+from simfs.scenario.sections.fio import Fio
 from simfs.scenario.sections.kernel import OWN_LOCK, KernelUse, LockUse
+from simfs.scenario.sections.lock_tasks import LockCycle, RangeLock
 from simfs.scenario.sections.machine import MachineUse
+from simfs.scenario.sections.mix import Mix
 from simfs.scenario.sections.section import Section, Text, changes_of, refusal, word_as
 from simfs.scenario.sections.units import (
     Duration,
@@ -39,12 +42,8 @@ from simfs.scenario.sections.workload import (
     Create,
     CreateUnlink,
     Dbench,
-    Fio,
     FsMark,
-    LockCycle,
-    Mix,
     PythonTasks,
-    RangeLock,
     TmpFile,
     Workload,
 )

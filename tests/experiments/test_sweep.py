@@ -21,7 +21,7 @@ import simfs
 from simfs.cli import app
 from simfs.results.store import Store
 from simfs.scenario import expand, load, points_at
-from simfs.scenario.sections.workload import LockCycle
+from simfs.scenario.sections.lock_tasks import LockCycle
 
 RUNNER = CliRunner()
 SMALL = ["lock-cycle", "--set", "measure={duration: 4 ms, warmup: 0.4 ms, replications: 2}"]

@@ -9,7 +9,7 @@ import pytest
 import simfs
 from simfs.results.model import PointResult
 from simfs.scenario import ScenarioError, expand, load
-from simfs.scenario.sections.workload import LockCycle
+from simfs.scenario.sections.lock_tasks import LockCycle
 
 FREE = {"context_switch": 0, "wakeup": 0, "line_hit": 0, "line_llc": 0, "step_cv": 0}
 QUEUE: dict[str, Any] = {

@@ -10,7 +10,7 @@ from machines import assert_same
 
 from engine import Spec, acquired, per_second, read_answer, read_whole_answer, written_spec
 from simfs.scenario import ScenarioError, expand, load
-from simfs.scenario.sections.workload import Fio
+from simfs.scenario.sections.fio import Fio
 
 SCENARIO = """\
 simfs: 1

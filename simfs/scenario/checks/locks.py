@@ -10,8 +10,9 @@ from simfs.scenario.models import load_kernel
 from simfs.scenario.problems import Problem
 from simfs.scenario.reading.document import Document, Path_
 from simfs.scenario.schema import Scenario
+from simfs.scenario.sections.lock_tasks import LockCycle
 from simfs.scenario.sections.section import shorten
-from simfs.scenario.sections.workload import LockCycle, PythonTasks
+from simfs.scenario.sections.workload import PythonTasks
 from simfs.scenario.suggest import nearest
 from simfs.vocabulary import vocabulary
 

@@ -18,19 +18,13 @@ from simfs.scenario.schema import SECTIONS, Scenario
 from simfs.scenario.sections.expectation import coordinates, instances
 from simfs.scenario.sections.expectation_parser import parse
 from simfs.scenario.sections.filesystem import NoFilesystem, Xfs
+from simfs.scenario.sections.fio import Fio
+from simfs.scenario.sections.lock_tasks import LockCycle, LockTasks, RangeLock
 from simfs.scenario.sections.machine import MachineUse
+from simfs.scenario.sections.mix import Mix
 from simfs.scenario.sections.section import shorten
 from simfs.scenario.sections.tasks import MAX_TASKS
-from simfs.scenario.sections.workload import (
-    Fio,
-    FromProfile,
-    LockCycle,
-    LockTasks,
-    Mix,
-    PythonTasks,
-    RangeLock,
-    profile_of,
-)
+from simfs.scenario.sections.workload import FromProfile, PythonTasks, profile_of
 from simfs.scenario.suggest import nearest
 from simfs.vocabulary import vocabulary
 

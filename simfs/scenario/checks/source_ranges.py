@@ -9,8 +9,9 @@ from simfs.scenario.models import load_device, load_filesystem, load_machine, lo
 from simfs.scenario.points import expand
 from simfs.scenario.reading.overlay import split_key
 from simfs.scenario.schema import Scenario
+from simfs.scenario.sections.lock_tasks import LockCycle
 from simfs.scenario.sections.quantity import Quantity
-from simfs.scenario.sections.workload import LockCycle, PythonTasks, profile_of
+from simfs.scenario.sections.workload import PythonTasks, profile_of
 
 SLACK = 1e-9
 """Of the bound: a fit that ends at its bound is inside."""

@@ -15,8 +15,8 @@ from simfs.scenario.schema import Scenario
 from simfs.scenario.sections.clock import active_cores, clocked, slowed
 from simfs.scenario.sections.filesystem import NoFilesystem, Xfs
 from simfs.scenario.sections.kernel import KernelUse
+from simfs.scenario.sections.lock_tasks import LockTasks
 from simfs.scenario.sections.machine import MachineUse
-from simfs.scenario.sections.workload import LockTasks
 
 __all__ = ["AUTO_WARMUP", "device_spec", "filesystem_costs", "kernel_spec", "machine_spec", "to_run_spec"]
 

@@ -10,18 +10,15 @@ from simfs.scenario.points import group_loads
 from simfs.scenario.program import digest
 from simfs.scenario.schema import Scenario
 from simfs.scenario.sections.draws import Arrivals, Distribution
+from simfs.scenario.sections.fio import Fio
+from simfs.scenario.sections.lock_tasks import LockCycle, LockTasks, RangeLock
+from simfs.scenario.sections.mix import Mix, MixOperation
 from simfs.scenario.sections.tasks import FileTasks, Naming, Serving
 from simfs.scenario.sections.workload import (
     Compile,
     Create,
-    Fio,
     FsMark,
-    LockCycle,
-    LockTasks,
-    Mix,
-    MixOperation,
     PythonTasks,
-    RangeLock,
     TmpFile,
     Workload,
     profile_of,

@@ -90,3 +90,8 @@ class Naming(FileTasks):
         if self.directories == "shared" and "{task" not in self.name_format:
             raise refusal("name_format: in one directory names of tasks differ only by their {task}")
         return self
+
+
+Subdirectories = Annotated[
+    StrictInt, Field(ge=1, le=100_000, description="Directories of each task, or of all if they share.")
+]
