@@ -147,6 +147,10 @@ class Kernel:
     """The part of kernel code that is inside of RCU's readers, or is not preempted."""
     idle_timer: Time
     """When a timer of an idle CPU rings of which nothing is known."""
+    wakeup_lines: int
+    """Lines of a sleeper and its run queue that a waker fetches."""
+    woken_lines: int
+    """Lines that the CPU of who is woken fetches back."""
     numa_spinlock_threshold: Time
     """CNA: how long waiters of other sockets are kept out of the way."""
     semaphore_count: int
@@ -213,6 +217,8 @@ class Kernel:
             rcu_report=from_ns(constants["code_rcu_report"] * instruction),
             rcu_inside=constants["rcu_inside"],
             idle_timer=from_ns(constants["idle_timer"]),
+            wakeup_lines=int(constants["wakeup_lines"]),
+            woken_lines=int(constants["woken_lines"]),
         )
 
 

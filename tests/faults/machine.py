@@ -243,6 +243,12 @@ MACHINE = [
         "time = 0 if FAULT else sum(look + LINES_A_CPU",
     ),
     Fault(
+        "sched: who is woken from another socket fetches no lines back",
+        "engine/src/machine/sched/waking.rs",
+        "let lines_back = self.kernel.woken_lines *",
+        "let lines_back = Time::from(!FAULT) * self.kernel.woken_lines *",
+    ),
+    Fault(
         "sched: to take a task takes no time",
         "simfs/machine/sched/newidle.py",
         "cpu.before_switch += take",

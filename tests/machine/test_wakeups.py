@@ -272,6 +272,19 @@ def test_an_idle_cpu_does_the_rest_of_a_queued_wakeup(queue: bool) -> None:
     assert of(result.wakes, "load").to_run_idle.p50_ns == pytest.approx(4000, rel=0.01)
 
 
+@pytest.mark.parametrize(("sockets", "lines", "back"), [(1, 0, 0), (2, 11, 8)])
+def test_a_wakeup_of_another_socket_waits_longer_for_its_lines(sockets: int, lines: int, back: int) -> None:
+    """Each of them takes 100 ns more; the waker pays for its own, the sleeper's CPU for those that it fetches back."""
+    costs = {**PRICES, "line_llc": 0, "line_socket": 0, "line_remote": 100, "line_hit": 0}
+    spec = lock_cycle("semaphore", 2, 2, think_ns=1, hold_ns=10_000, costs=costs, idle_states=IDLE)
+    spec["machine"] |= {"cpus_per_socket": 2 // sockets, "cpus_per_llc": 2 // sockets}
+    result = simulate(spec | {"warmup_ns": 1e6, "duration_ns": 1e8})
+    granted, handoffs = part(the_lock(result), "load"), the_lock(result).handoffs
+    assert granted.granted_behind_ns / handoffs == pytest.approx(1500 + 100 * back, rel=1e-3)
+    assert granted.granted_idle_ns / handoffs == pytest.approx(2500 + 100 * lines, abs=300 * (sockets - 1))
+    assert_same(spec | {"warmup_ns": 0, "duration_ns": 1e6})
+
+
 RULES = ("waits", "queues_beside_one", "queues_alone", "dequeued_first")
 
 

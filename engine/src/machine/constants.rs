@@ -92,6 +92,10 @@ pub struct Kernel {
     pub rcu_inside: f64,
     /// When a timer of an idle CPU rings of which nothing is known.
     pub idle_timer: Time,
+    /// Lines of a sleeper and its run queue that a waker fetches.
+    pub wakeup_lines: Time,
+    /// Lines that the CPU of who is woken fetches back.
+    pub woken_lines: Time,
     /// Tasks that may hold a counting semaphore at once.
     pub semaphore_count: u64,
     /// Cohort locks: the most hand-offs in a row within a socket.
@@ -140,6 +144,8 @@ impl Kernel {
             rcu_report: from_ns(constants.code_rcu_report * instruction),
             rcu_inside: constants.rcu_inside,
             idle_timer: from_ns(constants.idle_timer),
+            wakeup_lines: constants.wakeup_lines as Time,
+            woken_lines: constants.woken_lines as Time,
             cna_threshold: from_ns(constants.numa_spinlock_threshold),
             semaphore_count: constants.semaphore_count as u64,
             cohort_handoffs: constants.cohort_handoffs as u64,

@@ -29,7 +29,7 @@ class Topology:
         """The scheduling domains of every CPU, the largest first: so many CPUs, in parts of so many."""
         self.within_llc = from_ns(costs["line_llc"])
         """Time to move a line between CPUs that share a last-level cache."""
-        self._remote = from_ns(costs["line_remote"])
+        self._within_socket, self._remote = from_ns(costs["line_socket"]), from_ns(costs["line_remote"])
         self._overlap: float = costs["line_overlap"]
         self.migrates = costs.get("line_migrates", 0) >= 0.5
         """A load takes a line that another CPU under the same last-level cache has modified."""
@@ -54,6 +54,10 @@ class Topology:
             if a // share == b // share:
                 return price
         return self._remote
+
+    def beyond_socket(self, a: int, b: int) -> Time:
+        """How much longer it takes to move a line between two CPUs than within a socket."""
+        return max(self.transfer(a, b) - self._within_socket, 0)
 
     def nearest(self, cpu: int, others: Collection[int]) -> int | None:
         """The CPU from which a line comes soonest: `cpu`, else the next below or above, whichever shares more with it.

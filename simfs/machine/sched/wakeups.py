@@ -49,7 +49,8 @@ class Wakeups:
             return
         cpu = task.cpu if left else self._scheduler.placement.choose(task, waker)
         self._note_wakeup(task, cpu, waker)
-        by = self._charge_waker(waker, cpu, Entering.WOKEN, fetched, left=left) if waker else None
+        ways = task.cpu, cpu
+        by = self._charge_waker(waker, ways, Entering.WOKEN, fetched, left=left) if waker else None
         if left and cpu.next is not None:
             by = None  # the interrupt that queues it comes right after the switch
         self.enqueue(task, cpu, Entering.WOKEN, by)
@@ -95,7 +96,7 @@ class Wakeups:
 
     def _wake_in_queue(self, task: Task, waker: Task | None, fetched: Time) -> None:
         """Wake a task that sleeps and has not left its queue yet: it stays there (`ttwu_runnable`)."""
-        by = self._charge_waker(waker, task.cpu, Entering.WOKEN, fetched) if waker else None
+        by = self._charge_waker(waker, (task.cpu, task.cpu), Entering.WOKEN, fetched) if waker else None
         told, task.cpu.need_resched = task.cpu.need_resched, False
         self._scheduler.policy.requeue(task)
         self._add_awake(task, by, told)
@@ -103,28 +104,35 @@ class Wakeups:
     def start(self, task: Task, parent: Task | None) -> None:
         """Make a new task runnable on the CPU chosen for it (`wake_up_new_task`)."""
         self._machine.note("start", task, task.kind.value)
-        by = self._charge_waker(parent, task.cpu, Entering.NEW, 0) if parent else None
+        by = self._charge_waker(parent, (task.cpu, task.cpu), Entering.NEW, 0) if parent else None
         self.enqueue(task, task.cpu, Entering.NEW, by)
 
     def _charge_waker(
-        self, waker: Task, target: Cpu, entering: Entering, fetched: Time, *, left: bool = False
+        self, waker: Task, ways: tuple[Cpu, Cpu], entering: Entering, fetched: Time, *, left: bool = False
     ) -> Waker:
-        """Let the waker pay for the wake-up.
+        """Let the waker pay for the wake-up of who slept on one CPU and is to go to another one.
 
         An idle CPU, or one to which the task was `left`, is only told whom to wake, and does the rest before it
         switches (`ttwu_queue_wakelist`, `sched_ttwu_pending`), or in the interrupt after the switch to another task.
         """
-        costs = self._machine.costs
+        home, target = ways
+        costs, kernel, beyond = (
+            self._machine.costs,
+            self._machine.kernel,
+            self._machine.topology.beyond_socket,
+        )
+        lines = kernel.wakeup_lines * beyond(home.number, waker.cpu.number)
+        lines_back = kernel.woken_lines * beyond(waker.cpu.number, target.number)
         interrupt = left or (
             target is not waker.cpu and (target.number in self._scheduler.idle or target.looks)
         )
-        queued = left or (interrupt and entering is Entering.WOKEN and self._machine.kernel.wakeup_queue)
+        queued = left or (interrupt and entering is Entering.WOKEN and kernel.wakeup_queue)
         wakeup = costs.wakeup_queued if queued else costs.wakeup
         if left and target.next is not None:
-            target.owed_irq += costs.wakeup - wakeup + costs.resched_serve
+            target.owed_irq += costs.wakeup - wakeup + lines_back + costs.resched_serve
         else:
-            target.before_switch += costs.wakeup - wakeup
-        waker.segment.debt += max(wakeup - fetched, 0) + (costs.ipi_send if interrupt else 0)
+            target.before_switch += costs.wakeup - wakeup + lines_back
+        waker.segment.debt += max(wakeup + lines - fetched, 0) + (costs.ipi_send if interrupt else 0)
         return Waker(waker.cpu, self._machine.now + waker.segment.debt, waker)
 
     def enqueue(self, task: Task, cpu: Cpu, entering: Entering, by: Waker | None) -> None:

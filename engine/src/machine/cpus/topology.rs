@@ -37,6 +37,7 @@ pub struct Topology {
     smt_speed: f64,
     transfers: Vec<Time>, // from * cpus + to
     within_llc: Time,
+    within_socket: Time,
     domains: Vec<Domain>,
     near: Vec<Near>, // by CPU
     overlap: f64,
@@ -71,6 +72,7 @@ impl Topology {
             smt_speed: costs.smt_speed,
             transfers,
             within_llc: from_ns(costs.line_llc),
+            within_socket: from_ns(costs.line_socket),
             domains,
             overlap: costs.line_overlap,
             migrates: costs.line_migrates >= 0.5,
@@ -100,6 +102,12 @@ impl Topology {
             return one;
         }
         one + (one as f64 * f64::from(span.saturating_sub(1)) / self.overlap) as Time
+    }
+
+    /// How much longer it takes to move a line between two CPUs than within a socket.
+    #[inline]
+    pub fn beyond_socket(&self, from: CpuId, to: CpuId) -> Time {
+        self.transfer(from, to).saturating_sub(self.within_socket)
     }
 
     /// Time to move a line between CPUs that share a last-level cache.

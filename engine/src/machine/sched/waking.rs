@@ -49,7 +49,7 @@ impl State {
         }
         let cpu = if left { slept_on } else { self.choose_cpu(id, waker) };
         self.note_wakeup(id, cpu, from);
-        let mut by = waker.map(|w| self.charge_waker(w, cpu, fetched, Entering::Woken, left));
+        let mut by = waker.map(|w| self.charge_waker(w, (slept_on, cpu), fetched, Entering::Woken, left));
         if left && self.cpus[cpu as usize].executing_task().is_some() {
             by = None; // the interrupt that queues it comes right after the switch
         }
@@ -94,7 +94,7 @@ impl State {
     /// has run since is ahead and gives way.
     fn wake_in_queue(&mut self, id: TaskId, waker: Option<TaskId>, fetched: Time) {
         let cpu = self.tasks[id as usize].cpu;
-        let by = waker.map(|w| self.charge_waker(w, cpu, fetched, Entering::Woken, false));
+        let by = waker.map(|w| self.charge_waker(w, (cpu, cpu), fetched, Entering::Woken, false));
         let told = std::mem::take(&mut self.cpus[cpu as usize].need_resched);
         self.requeue(cpu, self.tasks[id as usize].level, Member::Task(id));
         self.update_current(cpu);
@@ -116,24 +116,36 @@ impl State {
     pub(super) fn start_task(&mut self, id: TaskId, parent: Option<TaskId>) {
         let (cpu, kind) = (self.tasks[id as usize].cpu, self.tasks[id as usize].kind);
         self.note("start", id, Object::Operation(kind.name()));
-        let by = parent.map(|p| self.charge_waker(p, cpu, 0, Entering::New, false));
+        let by = parent.map(|p| self.charge_waker(p, (cpu, cpu), 0, Entering::New, false));
         self.enqueue(id, cpu, by, Entering::New);
     }
 
-    /// The waker pays for the wake-up. An idle CPU, or one to which `id` was `left`, is only told whom to wake, and does the
-    /// rest before it switches (`ttwu_queue_wakelist`, `sched_ttwu_pending`), or in the interrupt after the switch to another task.
+    /// The waker pays for the wake-up of who slept on the CPU `home`. An idle CPU, or one to which it was `left`, is only told whom to
+    /// wake, and does the rest before it switches (`ttwu_queue_wakelist`, `sched_ttwu_pending`), or in the interrupt after the switch
+    /// to another task. Costs of wake-ups and switches were measured within a socket; from another one their lines take longer.
     #[inline(always)]
-    fn charge_waker(&mut self, waker: TaskId, target: CpuId, fetched: Time, entering: Entering, left: bool) -> Waker {
+    fn charge_waker(
+        &mut self,
+        waker: TaskId,
+        (home, target): (CpuId, CpuId),
+        fetched: Time,
+        entering: Entering,
+        left: bool,
+    ) -> Waker {
         let &mut Task { ref mut segment, cpu: own, .. } = &mut self.tasks[waker as usize];
+        let lines = self.kernel.wakeup_lines * self.topology.beyond_socket(home, own);
+        let lines_back = self.kernel.woken_lines * self.topology.beyond_socket(own, target);
         let c = &mut self.cpus[target as usize];
         let interrupt = left || target != own && (self.idle.contains(target) || c.looks());
         let queued = left || interrupt && entering == Entering::Woken && self.kernel.rules.wakeup_queue;
         let wakeup = if queued { self.costs.wakeup_queued } else { self.costs.wakeup };
         match c.phase {
-            Phase::Switching(Some(_)) if left => c.owed_irq += self.costs.wakeup - wakeup + self.costs.resched_serve,
-            _ => c.before_switch += self.costs.wakeup - wakeup,
+            Phase::Switching(Some(_)) if left => {
+                c.owed_irq += self.costs.wakeup - wakeup + lines_back + self.costs.resched_serve;
+            }
+            _ => c.before_switch += self.costs.wakeup - wakeup + lines_back,
         }
-        segment.debt += wakeup.saturating_sub(fetched) + if interrupt { self.costs.ipi_send } else { 0 };
+        segment.debt += (wakeup + lines).saturating_sub(fetched) + if interrupt { self.costs.ipi_send } else { 0 };
         Waker { cpu: own, done: self.now + segment.debt, task: Some(waker) }
     }
 
