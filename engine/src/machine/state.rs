@@ -141,7 +141,7 @@ pub struct State {
     pub(super) origin: Time,
     pub(super) window_start: Time,
     pub(super) broken: Vec<Broken>,
-    pub(super) trace: Option<Trace>,
+    pub(super) trace: Option<Box<Trace>>,
     /// Scratch of [`State::show_in_random_order`], which must not allocate.
     pub(super) refetches: Vec<TaskId>,
     /// Why a program could not go on.
