@@ -2,7 +2,7 @@
 
 use super::chains::ADD_UP;
 use super::context::{Context, Program, Shared};
-use super::queue::{Event, Happening};
+use super::queue::{time_of, Event, Happening};
 use super::rcu::Rcu;
 use super::sched::spawn::spawn;
 use super::stall::{given_up, stands_still, Stall};
@@ -158,12 +158,11 @@ impl Native {
                 return Next::Stalls(Box::new(given_up(s)));
             }
             let Some(key) = s.pop_before(end) else { return Next::Nothing };
-            let event = Event::of(key);
-            if s.advance(event.time) > STANDSTILL {
-                return Next::Stalls(Box::new(stands_still(event)));
+            if s.advance(time_of(key)) > STANDSTILL {
+                return Next::Stalls(Box::new(stands_still(key)));
             }
             s.at = key as u64;
-            if let Some(task) = happen(s, event).filter(|&task| s.goes_on(task)) {
+            if let Some(task) = happen(s, Event::of(key)).filter(|&task| s.goes_on(task)) {
                 return Next::Step(task);
             }
         }

@@ -52,7 +52,8 @@ pub fn rank(what: Happening, subject: u32) -> u64 {
     (what as u64) << (SUBJECT_BITS + 32) | u64::from(subject) << 32
 }
 
-fn time_of(key: Key) -> Time {
+/// When the event of a number happens.
+pub fn time_of(key: Key) -> Time {
     (key >> 64) as Time
 }
 

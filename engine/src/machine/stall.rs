@@ -1,7 +1,7 @@
 //! Runs that cannot go on, and what is said of them: who waits for whom, who gave up, or that time stands still.
 
 use super::native::Native;
-use super::queue::Event;
+use super::queue::{Event, Key};
 use super::state::{State, STANDSTILL};
 use super::task::Status;
 use super::trace::Object;
@@ -75,7 +75,8 @@ pub(super) fn given_up(s: &mut State) -> Stall {
 }
 
 #[cold]
-pub(super) fn stands_still(event: Event) -> Stall {
+pub(super) fn stands_still(key: Key) -> Stall {
+    let event = Event::of(key);
     let cycle = vec![format!("{STANDSTILL} events at one instant, the last one {event:?}")];
     Stall { kind: "stall", at: event.time, cycle }
 }

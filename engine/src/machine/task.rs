@@ -129,12 +129,75 @@ pub struct Others {
 
 /// One task.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Task {
-    /// Where it is in its life.
-    pub status: Status,
+    // What most events need, in the first cache lines.
+    /// Its current or next stretch of CPU time.
+    pub segment: Segment,
+    /// When the running segment started.
+    pub started: Time,
+    /// When all its stores are done.
+    pub stores_until: Time,
+    /// When the line is there for which it last queued behind others: those behind it take the line away at once.
+    pub queued_until: Time,
+    /// Outdates events made for an earlier segment, spin or sleep.
+    pub generation: u32,
     /// Where it runs, is queued, or ran last.
     pub cpu: CpuId,
-    /// The CPU before that (`recent_used_cpu`).
+    /// Depth of preempt-disabled sections.
+    pub preempt_off: u32,
+    /// The segment's own time is what it takes while so many siblings execute too.
+    pub beside: u32,
+    /// Where it is in its life.
+    pub status: Status,
+    /// How it goes on.
+    pub resume: Resume,
+    /// Where the segment's own time is booked.
+    pub account: Account,
+    /// It is user time with kernel time in turns ([`super::cpus::turns`]).
+    pub in_turns: bool,
+    /// It stays on its CPU and waits for a look at a lock.
+    pub spinning: bool,
+    /// A store that it spins on was made and is on its way to it.
+    pub look_due: bool,
+    /// It polls a lock that it may give up when the CPU is wanted.
+    pub spins_until_resched: bool,
+    /// A wake-up came before the sleep.
+    pub woken: bool,
+    /// It sleeps in [`crate::waist::Machine::park`].
+    pub parked: bool,
+    /// It is one of its CPU's pool, and sleeps until there is work for it.
+    pub resting: bool,
+    /// Why it does not run, if it does not.
+    pub reason: Reason,
+    /// What sort of task it is.
+    pub kind: TaskKind,
+    /// How many locks it holds exclusively whose holders' CPU time is scaled.
+    pub scaled_holds: u32,
+    /// What it is doing, for the statistics of lock waits by site.
+    pub site: u16,
+    /// The function in which it sleeps next (`wchan`), or 0.
+    pub function: u16,
+    /// What the machine takes it through before its program goes on.
+    pub inside: Inside,
+    /// What others have to do with it.
+    others: Option<Box<Others>>,
+    /// Its waits for locks, each inside the one before.
+    pub waits: Waits,
+    /// Time by state.
+    pub times: StateTimes,
+    /// For how long its CPU had idled when its state last changed.
+    idle_clock: Time,
+    /// When its current operation began.
+    pub operation_began: Time,
+    /// Operations completed in the measured window.
+    pub operations: u64,
+    /// When it was woken, as long as it has not run since; [`Time::MAX`] else.
+    pub woken_at: Time,
+    // What sleeps and wake-ups need.
+    /// Scheduler state.
+    pub entity: Entity,
+    /// The CPU before the present one (`recent_used_cpu`).
     pub recent_used_cpu: CpuId,
     /// The task it woke last.
     pub last_wakee: Option<TaskId>,
@@ -144,91 +207,34 @@ pub struct Task {
     pub flips_since: Time,
     /// The only CPU it may use, if it is bound.
     pub pinned: Option<CpuId>,
-    /// How it goes on.
-    pub resume: Resume,
-    /// Its current or next stretch of CPU time.
-    pub segment: Segment,
-    /// The segment's own time is what it takes while so many siblings execute too.
-    pub beside: u32,
-    /// Where the segment's own time is booked.
-    pub account: Account,
-    /// It is user time with kernel time in turns ([`super::cpus::turns`]).
-    pub in_turns: bool,
-    /// When the running segment started.
-    pub started: Time,
-    /// Outdates events made for an earlier segment, spin or sleep.
-    pub generation: u32,
-    /// A wake-up came before the sleep.
-    pub woken: bool,
-    /// When its timer rings that ends a park.
-    pub timer: Option<Time>,
+    /// The lock for which somebody has to wake it.
+    pub sleeps_for: Option<LockId>,
     /// It was kicked by another program while it was not parked.
     pub kicked: bool,
-    /// It sleeps in [`crate::waist::Machine::park`].
-    pub parked: bool,
-    /// It is one of its CPU's pool, and sleeps until there is work for it.
-    pub resting: bool,
     /// It is a worker of its CPU's pool.
     pub is_worker: bool,
     /// It counts among those of its pool that are at work.
     pub at_work: bool,
-    /// It stays on its CPU and waits for a look at a lock.
-    pub spinning: bool,
-    /// A store that it spins on was made and is on its way to it.
-    pub look_due: bool,
-    /// The lock for which somebody has to wake it.
-    pub sleeps_for: Option<LockId>,
-    /// Depth of preempt-disabled sections.
-    pub preempt_off: u32,
-    /// It polls a lock that it may give up when the CPU is wanted.
-    pub spins_until_resched: bool,
-    /// What others have to do with it.
-    others: Option<Box<Others>>,
-    /// When all its stores are done.
-    pub stores_until: Time,
-    /// Its waits for locks, each inside the one before.
-    pub waits: Waits,
-    /// What the machine takes it through before its program goes on.
-    pub inside: Inside,
-    /// Why it does not run, if it does not.
-    pub reason: Reason,
-    /// The function in which it sleeps next (`wchan`), or 0.
-    pub function: u16,
-    /// How many locks it holds exclusively whose holders' CPU time is scaled.
-    pub scaled_holds: u32,
     /// The run queue it belongs to.
     pub level: Level,
-    /// Scheduler state.
-    pub entity: Entity,
-    /// Who woke it while its CPU switched to another task, with which it has not been compared yet.
-    pub arrived: Option<Waker>,
-    /// Time by state.
-    pub times: StateTimes,
-    /// For how long its CPU had idled when its state last changed.
-    idle_clock: Time,
-    /// When it was woken, as long as it has not run since; [`Time::MAX`] else.
-    pub woken_at: Time,
-    /// Whether its CPU was busy then.
+    /// Whether its CPU was busy when it was woken.
     pub woken_busy: bool,
-    /// When it last left a CPU (for cache-hot migration limits).
-    pub last_ran: Time,
-    /// When the line is there for which it last queued behind others: those behind it take the line away at once.
-    pub queued_until: Time,
-    /// What it is doing, for the statistics of lock waits by site.
-    pub site: u16,
-    /// What it was doing before an exception.
-    pub interrupted: u16,
-    /// What the call that it is in misses in the caches; nothing is known outside calls.
-    pub missing: Option<Missing>,
     /// Whether the run may end while it sleeps.
     pub background: bool,
-    /// What sort of task it is.
-    pub kind: TaskKind,
-    /// When its current operation began.
-    pub operation_began: Time,
-    /// Operations completed in the measured window.
-    pub operations: u64,
+    /// What it was doing before an exception.
+    pub interrupted: u16,
+    /// When its timer rings that ends a park.
+    pub timer: Option<Time>,
+    /// Who woke it while its CPU switched to another task, with which it has not been compared yet.
+    pub arrived: Option<Waker>,
+    /// When it last left a CPU (for cache-hot migration limits).
+    pub last_ran: Time,
+    /// What the call that it is in misses in the caches; nothing is known outside calls.
+    pub missing: Option<Missing>,
 }
+
+/// Programs need the rest of the 700 bytes that a sleeping task may take.
+const _: () = assert!(std::mem::size_of::<Task>() <= 512);
 
 impl Task {
     /// The lock whose word it waits for now.

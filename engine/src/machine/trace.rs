@@ -66,12 +66,12 @@ impl State {
     /// Starts recording. Of what happens before `from` (by the clock of the run), and of all that sets it up, only
     /// what is in force then is kept. A run with more than [`MOST`] events gives up.
     pub fn record_trace(&mut self, from: Time) {
-        self.trace = Some(Trace { from, ..Trace::default() });
+        self.trace = Some(Box::new(Trace { from, ..Trace::default() }));
     }
 
     /// The same before anything is put on the machine: what that does is in force when the run begins.
     pub fn prepare_trace(&mut self, from: Time) {
-        self.trace = Some(Trace { from, prepared: true, ..Trace::default() });
+        self.trace = Some(Box::new(Trace { from, prepared: true, ..Trace::default() }));
     }
 
     /// What a trace was prepared for begins.
@@ -88,7 +88,7 @@ impl State {
 
     /// All that was recorded.
     pub fn take_recorded(&mut self) -> Recorded {
-        let Trace { in_force, entries, longest, .. } = self.trace.take().unwrap_or_default();
+        let Trace { in_force, entries, longest, .. } = *self.trace.take().unwrap_or_default();
         let clock = |time: Time| time.saturating_sub(self.origin);
         let in_force = in_force.events().into_iter().map(|e| Entry { time: clock(e.time), ..e }).collect();
         let longest =

@@ -134,24 +134,29 @@ impl Line {
     }
 
     /// How long the transfer takes by which `cpu`, which asks at `at`, gets it from `from`.
-    #[inline]
+    #[inline(always)]
     fn way(&mut self, topology: &Topology, from: CpuId, cpu: CpuId, at: Time) -> Time {
         let queues = self.busy_until > at;
+        if self.rounds.is_none() && (!queues || topology.is_flat()) {
+            return topology.transfer(from, cpu);
+        }
+        self.way_in_rounds(topology, (from, cpu), at)
+    }
+
+    /// The same where CPUs of several cores or last-level caches may queue for it.
+    #[inline(never)]
+    fn way_in_rounds(&mut self, topology: &Topology, way @ (from, cpu): (CpuId, CpuId), at: Time) -> Time {
+        let queues = self.busy_until > at;
         match &mut self.rounds {
-            Some(rounds) if queues => rounds.queue(topology, (from, cpu), at, self.busy_until),
+            Some(rounds) if queues => rounds.queue(topology, way, at, self.busy_until),
             None if queues && (topology.has_siblings() || !topology.share_llc(from, cpu)) => {
-                self.first_round(topology, (from, cpu), at)
+                self.rounds.insert(Box::default()).queue(topology, way, at, self.busy_until)
             }
             rounds => {
                 rounds.iter_mut().for_each(|rounds| rounds.end());
                 topology.transfer(from, cpu)
             }
         }
-    }
-
-    #[cold]
-    fn first_round(&mut self, topology: &Topology, way: (CpuId, CpuId), at: Time) -> Time {
-        self.rounds.insert(Box::default()).queue(topology, way, at, self.busy_until)
     }
 
     /// The owner and `cpu` have copies now, which `took` so long.
@@ -255,6 +260,9 @@ impl Line {
     /// Who of the others has the copy that it takes longest to get.
     #[inline(always)]
     fn farthest(&self, topology: &Topology, cpu: CpuId) -> Option<CpuId> {
+        if topology.is_flat() {
+            return self.sharers.iter().find(|&other| other != cpu); // all are as far
+        }
         let mut farthest = None;
         self.sharers.each(|other| {
             let takes = topology.transfer(other, cpu);

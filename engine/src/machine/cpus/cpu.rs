@@ -38,31 +38,71 @@ pub enum Errand {
 
 /// One CPU.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Cpu {
-    /// The task that runs here.
-    pub current: Option<TaskId>,
+    // What each segment needs, in one cache line.
+    /// Accounted time by [`Account`], in the measured window.
+    pub accounts: [Time; ACCOUNTS],
+    /// Until when the accounts are complete.
+    pub accounted: Time,
+    /// It uses the execution units that it shares with its siblings; kept up to date only where there are any.
+    pub executing: bool,
+    /// The scheduler wants the current task to yield.
+    pub need_resched: bool,
+    /// Somebody was woken here while the CPU switched to a task.
+    pub arrived: bool,
+    /// How many other CPUs of its core do.
+    pub beside: u32,
+    // What each switch needs.
     /// What the CPU is doing.
     pub phase: Phase,
+    /// The task that runs here.
+    pub current: Option<TaskId>,
+    /// Outdates events made for an earlier switch or idle exit, and counts these.
+    pub generation: u32,
+    /// The task that went to sleep last, until the CPU has switched from it (`on_cpu` of that task).
+    pub leaving: Option<TaskId>,
+    /// When it has; later if it is about to idle and looks into more than one domain.
+    pub leaves_at: Time,
+    /// Time that wake-ups that were left to this CPU, and a task that was taken, take before the next switch.
+    pub before_switch: Time,
+    /// When it will have switched to idle, or has, if that is no event (`into_idle`); else 0.
+    pub idles_at: Time,
+    /// When it ticks next, if it does.
+    pub next_tick: Option<Time>,
     /// Runnable tasks other than the current one, in order of arrival, of both run queues.
     pub queue: Vec<TaskId>,
-    /// How many sleepers have not left their run queue yet.
-    pub delayed: u32,
+    /// When the current task's virtual run time was last brought up to date.
+    pub exec_start: Time,
+    /// The group's part of the sum over all CPUs.
+    pub contribution: Contribution,
+    /// When it had nothing to run last, and until when.
+    pub idles_since: Time,
+    /// See `idles_since`.
+    pub idled_until: Time,
+    /// Time that it idled before that window.
+    idled: Time,
+    /// When it last was about to idle, if nobody has woken here since (`rq->idle_stamp`).
+    pub idle_stamp: Option<Time>,
+    /// How long it idles on average (`rq->avg_idle`).
+    pub average_idle: Time,
+    /// Time of interrupts that came while nobody ran; who runs next pays it.
+    pub owed_irq: Time,
+    /// How far that clock is behind while it looks.
+    pub behind: Time,
     /// The run queues, by [`crate::machine::sched::run_queue::Level`].
     pub run_queues: [RunQueue; 2],
     /// The load's group on this CPU, a member of the root's run queue while it has tasks.
     pub group: Entity,
-    /// The group's part of the sum over all CPUs.
-    pub contribution: Contribution,
+    // The rest.
+    /// How many sleepers have not left their run queue yet.
+    pub delayed: u32,
     /// The group's task has gone to sleep and left others (`cfs_rq->next`).
     pub group_is_next: bool,
-    /// The scheduler wants the current task to yield.
-    pub need_resched: bool,
     /// An interrupt that tells it so is under way, and it has not looked for another task since that was sent.
     pub resched_sent: bool,
     /// Counts these interrupts.
     pub resched: u32,
-    /// Somebody was woken here while the CPU switched to a task.
-    pub arrived: bool,
     /// What the governor of idle states knows of it.
     pub menu: Menu,
     /// How many tasks sleep here until a device has done a request (`rq->nr_iowait`).
@@ -71,43 +111,17 @@ pub struct Cpu {
     pub idles_for_io: u32,
     /// When the soonest of its timers rings that were armed, if that is to come.
     pub next_timer: Time,
-    /// Time that wake-ups that were left to this CPU, and a task that was taken, take before the next switch.
-    pub before_switch: Time,
     /// What it does while it is between tasks, other than to switch.
     pub errand: Option<Errand>,
-    /// Outdates events made for an earlier switch or idle exit, and counts these.
-    pub generation: u32,
-    /// When it will have switched to idle, or has, if that is no event (`into_idle`); else 0.
-    pub idles_at: Time,
-    /// The task that went to sleep last, until the CPU has switched from it (`on_cpu` of that task).
-    pub leaving: Option<TaskId>,
-    /// When it has; later if it is about to idle and looks into more than one domain.
-    pub leaves_at: Time,
     /// Until when it has softirqs; and whether it is for them that it does not idle.
     pub softirq_until: Time,
     /// See `softirq_until`.
     pub in_softirq: bool,
-    /// When it ticks next, if it does.
-    pub next_tick: Option<Time>,
-    /// When the current task's virtual run time was last brought up to date.
-    pub exec_start: Time,
     /// A wake-up has read the clock of the run queues and told the CPU to look for another task: it does so without reading that
     /// again (`RQCF_REQ_SKIP`).
     pub skips_clock: bool,
-    /// How far that clock is behind while it looks.
-    pub behind: Time,
-    /// When it had nothing to run last, and until when.
-    pub idles_since: Time,
-    /// See `idles_since`.
-    pub idled_until: Time,
-    /// Time of interrupts that came while nobody ran; who runs next pays it.
-    pub owed_irq: Time,
     /// When the interrupt arrives that was sent while the CPU switched to idle.
     pub interrupted: Time,
-    /// When it last was about to idle, if nobody has woken here since (`rq->idle_stamp`).
-    pub idle_stamp: Option<Time>,
-    /// How long it idles on average (`rq->avg_idle`).
-    pub average_idle: Time,
     /// By domain, how often it has found a task when it was about to idle.
     pub newidle: [Success; DOMAINS],
     /// By domain, how long a look takes at most.
@@ -126,16 +140,6 @@ pub struct Cpu {
     pub scan_until: Time,
     /// Of the first CPU under a cache: whether a core there is said to idle altogether (`has_idle_cores`).
     pub idle_cores: bool,
-    /// Accounted time by [`Account`], in the measured window.
-    pub accounts: [Time; ACCOUNTS],
-    /// Time that it idled before that window.
-    idled: Time,
-    /// Until when the accounts are complete.
-    pub accounted: Time,
-    /// It uses the execution units that it shares with its siblings; kept up to date only where there are any.
-    pub executing: bool,
-    /// How many other CPUs of its core do.
-    pub beside: u32,
 }
 
 impl Cpu {

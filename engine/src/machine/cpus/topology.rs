@@ -25,6 +25,7 @@ pub struct Topology {
     per_core: u32,
     per_llc: u32,
     per_socket: u32,
+    is_flat: bool,
     /// Cost of an access that needs no transfer.
     pub hit: Time,
     /// The same of an atomic read-modify-write.
@@ -62,6 +63,7 @@ impl Topology {
         Self {
             near: near(spec, &domains, &transfers),
             cpus: spec.cpus,
+            is_flat: spec.cpus_per_core <= 1 && spec.cpus_per_llc >= spec.cpus,
             per_core: spec.cpus_per_core.max(1),
             per_llc: spec.cpus_per_llc.max(1),
             per_socket: spec.cpus_per_socket.max(1),
@@ -144,6 +146,12 @@ impl Topology {
     pub fn tasks_of_node(&self, part: u32) -> u64 {
         let caches = self.per_socket / self.per_llc;
         u64::from(if caches == 1 { self.per_socket / part } else { caches })
+    }
+
+    /// Whether each core has one CPU, and all are under one last-level cache.
+    #[inline]
+    pub fn is_flat(&self) -> bool {
+        self.is_flat
     }
 
     /// Whether cores have more CPUs than one.
