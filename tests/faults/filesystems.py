@@ -209,6 +209,48 @@ BTRFS = [
         "            if !FAULT { self.read_csums(m, extent.place).await; }",
     ),
     Fault(
+        "btrfs full sync: old extents are never copied",
+        B + "log/full_sync.rs",
+        "self.fsync.copies_old_extents ||",
+        "(self.fsync.copies_old_extents && !FAULT) ||",
+    ),
+    Fault(
+        "btrfs reservation: what is promised never lies beside the lock",
+        B + "space/reservations.rs",
+        "            m.touch_beside(self.lock, Access::Write);",
+        "            if !FAULT { m.touch_beside(self.lock, Access::Write); }",
+    ),
+    Fault(
+        "btrfs reclaim: neighbours on disk have maps of their own",
+        B + "data/mod.rs",
+        "|| !before.goes_on_in(extent)",
+        "|| FAULT || !before.goes_on_in(extent)",
+    ),
+    Fault(
+        "btrfs write: extents behind the first of its range stay",
+        B + "tree/change.rs",
+        "item.key.is_like(first) && item.key.offset() < end)",
+        "item.key.is_like(first) && item.key.offset() < if FAULT { first.offset() + 1 } else { end })",
+    ),
+    Fault(
+        "btrfs write: replaces in two leaves in every kernel",
+        B + "tree/change.rs",
+        "may = !self.rules.replaces_in_one_leaf;",
+        "may = FAULT || !self.rules.replaces_in_one_leaf;",
+    ),
+    Fault(
+        "btrfs delete: neighbours are copied for nothing in every kernel",
+        B + "tree/leaf_room.rs",
+        "match self.rules.pushes_some {",
+        "match FAULT || self.rules.pushes_some {",
+    ),
+    Fault(
+        "btrfs log: an extent's item is filled before its leaf is locked in every kernel",
+        B + "log/log_inode.rs",
+        "        if self.fsync.fills_in_leaf {",
+        "        if self.fsync.fills_in_leaf && !FAULT {",
+    ),
+    Fault(
         "btrfs evict: the orphan record stays",
         B + "operations/inode.rs",
         "self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;",

@@ -204,6 +204,11 @@ def audited(spec: Spec) -> RunResult:
     return result
 
 
+def held_each(result: RunResult, name: str) -> float:
+    """How long a lock class is held by operation, in nanoseconds."""
+    return sum(lock.hold_total_ns for lock in result.locks if lock.name == name) / result.operations
+
+
 def acquired_each(result: RunResult, name: str) -> float:
     """Acquisitions of a lock class by operation."""
     return sum(lock.acquired for lock in result.locks if lock.name == name) / result.operations

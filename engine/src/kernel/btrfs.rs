@@ -221,6 +221,16 @@ choice! {
 }
 
 choice! {
+    /// What lies in the cache line of a space_info's lock.
+    pub enum SpaceInfoLine {
+        /// What is promised of its room, which every reservation changes (before 6.16).
+        WithUse = "with-use",
+        /// Only what changes seldom.
+        Apart = "apart",
+    }
+}
+
+choice! {
     /// In what a subvolume's inodes are found that are in memory.
     pub enum InodeIndex {
         /// A red-black tree of nodes in the inodes (before 6.11).

@@ -242,6 +242,10 @@ rules! {
     "xfs.iolock_line" => iolock_line: xfs::IolockLine = xfs::IolockLine::Apart;
     /// An insertion that fits the leaf unlocks the leaf's parent before it searches the leaf.
     "btrfs.early_unlock" => early_unlock: bool = true;
+    /// A leaf that a deletion leaves nearly empty pushes to its neighbours what they have room for (`btrfs_del_items`).
+    "btrfs.pushes_some_items" => pushes_some_items: bool = false;
+    /// An extent takes the place of others without another search only where these lie in one leaf (`btrfs_drop_extents`).
+    "btrfs.replaces_in_one_leaf" => replaces_in_one_leaf: bool = false;
     /// The inode of a new file is written once more, as a delayed item.
     "btrfs.delays_new_inodes" => delays_new_inodes: bool = false;
     /// When a write in place asks whether its extent is shared (`run_delalloc_nocow`).
@@ -276,6 +280,8 @@ rules! {
     "btrfs.rename_unlogs" => rename_unlogs: bool = false;
     /// Who takes a name out of a logged directory changes the directory's inode there, too (`btrfs_del_dir_entries_in_log`).
     "btrfs.unlink_logs_inode" => unlink_logs_inode: bool = false;
+    /// What lies in the cache line of a space_info's lock (`struct btrfs_space_info`).
+    "btrfs.space_info_line" => space_info_line: btrfs::SpaceInfoLine = btrfs::SpaceInfoLine::WithUse;
     /// In what a subvolume's inodes are found that are in memory (`struct btrfs_root`).
     "btrfs.inode_index" => inode_index: btrfs::InodeIndex = btrfs::InodeIndex::Xarray;
     /// A rename, and a clone, begins what is delayed and waits where that is too much (`btrfs_btree_balance_dirty`).
@@ -304,6 +310,10 @@ rules! {
     "btrfs.extent_map_release" => extent_map_release: btrfs::ExtentMapRelease = btrfs::ExtentMapRelease::OldMaps;
     /// How checksums are put into the log (`log_csums`).
     "btrfs.log_csums" => log_csums: btrfs::LogCsums = btrfs::LogCsums::Insert;
+    /// A full sync copies all items of a file in the leaves that the transaction has changed (`copy_items`).
+    "btrfs.copies_old_extents" => copies_old_extents: bool = false;
+    /// Who logs an extent fills its item in the log's leaf (`log_one_extent`).
+    "btrfs.fills_item_in_leaf" => fills_item_in_leaf: bool = false;
     /// How an inode is logged (`btrfs_log_inode`).
     "btrfs.log_inode" => log_inode: btrfs::LogInode = btrfs::LogInode::LeafCloned;
     /// How a directory is logged (`log_dir_items`).

@@ -48,6 +48,18 @@ def test_writers_of_their_own_files_meet_at_the_room(tmp_path: Path) -> None:
     assert the_lock(result, "btrfs.space_info").line_transfers > result.operations
 
 
+def test_what_is_promised_lies_beside_the_lock_before_6_16(tmp_path: Path) -> None:
+    """A write of one task then changes the line that another asks again and again."""
+    held = {}
+    for rule in ("with-use", "apart"):
+        kernel = f"{{profile: linux-6.12, rules: {{btrfs.space_info_line: {rule}}}}}"
+        lock = the_lock(
+            written(tmp_path, "{op: overwrite, on: first}", tasks=4, kernel=kernel), "btrfs.space_info"
+        )
+        held[rule] = lock.hold_total_ns / lock.acquired
+    assert held["with-use"] != held["apart"]
+
+
 def test_a_write_before_the_end_of_a_file_searches_the_tree_once_a_page(tmp_path: Path) -> None:
     """`btrfs_find_new_delalloc_bytes`: the second of four writes into a page; others find the map of the hole."""
     operations = "{op: create}, {op: append, size: 1 KiB, repeat: 16, on: made}, {op: unlink, on: made}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import answer, run_scenario, the_lock
+from engine import answer, held_each, run_scenario, the_lock
 from simfs.results.run_result import RunResult
 from simfs.scenario import expand, load, to_run_spec
 
@@ -110,6 +110,32 @@ def test_a_new_log_waits_for_the_commit_before_it_only_until_5_11(tmp_path: Path
         result = run(tmp_path, f"{SYNCED}, tasks: 8", often, f"btrfs.tree_log_mutex: {design}", device)
         waited[design] = the_lock(result, "btrfs.log_mutex").wait_total_ns
     assert waited["log-start"] > 2 * waited["log-super"]
+
+
+def test_an_extent_of_the_log_is_filled_under_its_leafs_lock_before_5_18(tmp_path: Path) -> None:
+    """Ten fields take 105 ns."""
+    operation = "{op: overwrite, size: 4 KiB, sync: true}"
+    workload = f"kind: mix, tasks: 1, operations: [{operation}], files: 1, file_size: 64 KiB"
+    locked, before = (
+        held_each(run(tmp_path, workload, rules=f"btrfs.fills_item_in_leaf: {rule}"), "btrfs.log tree L0")
+        for rule in ("true", "false")
+    )
+    assert locked - before == pytest.approx(105, rel=0.2)
+
+
+OVERWRITTEN = (
+    "kind: mix, tasks: 8, files: 1, file_size: 8 MiB, synced: true, operations: ["
+    "{op: overwrite, weight: 30, size: 4 KiB, places: random, sync: true},"
+    " {op: overwrite, weight: 3, size: 256 KiB, places: random, sync: true}]"
+)
+"""The structures are compared with the files after each run."""
+
+
+def test_a_write_takes_the_place_of_all_in_its_range(tmp_path: Path) -> None:
+    """Where they lie in two leaves it was another search before 5.18."""
+    rules = (f"btrfs.replaces_in_one_leaf: {value}" for value in ("true", "false"))
+    before, since = (run(tmp_path, OVERWRITTEN, rules=rule) for rule in rules)
+    assert before != since
 
 
 def test_a_file_in_a_new_directory_takes_the_directory_into_the_log_with_it(tmp_path: Path) -> None:

@@ -61,7 +61,13 @@ pub(super) fn btrfs<H: Host>(
     let (rules, disk) = (costs.rules(), device.clone());
     let tree_lock = spec.kernel.locks.get("btrfs.tree").map(|kind| LockKind::parse(kind));
     let modes = matches!(tree_lock, Some(Ok(kind)) if kind.has_modes());
-    let locking = Rules { early_unlock: rules.early_unlock, modes, clearing: rules.path_clearing };
+    let locking = Rules {
+        early_unlock: rules.early_unlock,
+        modes,
+        clearing: rules.path_clearing,
+        pushes_some: rules.pushes_some_items,
+        replaces_in_one_leaf: rules.replaces_in_one_leaf,
+    };
     let FilesystemSpec { nodatacow, new_directories, subvolumes, .. } = spec.filesystem;
     let delays_new_inodes = rules.delays_new_inodes;
     let kernel = Kernel { rules: locking, delays_new_inodes, nodatacow, new_directories, subvolumes };

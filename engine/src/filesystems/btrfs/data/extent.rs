@@ -30,6 +30,13 @@ pub struct Placed {
     pub unwritten: bool,
 }
 
+impl Extent {
+    /// The byte of the file behind it, at least behind its first.
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes.max(1)
+    }
+}
+
 impl Placed {
     pub(super) fn end(&self) -> u64 {
         self.offset + self.bytes
@@ -38,6 +45,11 @@ impl Placed {
     /// Where a byte of the file that lies in it is on disk.
     pub(super) fn place_of(&self, byte: u64) -> u64 {
         self.place + (byte - self.offset)
+    }
+
+    /// Whether another is behind it, in the file and on disk.
+    pub(super) fn goes_on_in(&self, next: &Self) -> bool {
+        (self.end(), self.place + self.bytes, self.unwritten) == (next.offset, next.place, next.unwritten)
     }
 
     /// What of it is behind a byte of the file.
@@ -56,7 +68,7 @@ impl Placed {
 #[derive(Clone, Debug, Default)]
 pub struct Replaced {
     /// Extents that are nobody's any more.
-    pub gone: Option<Placed>,
-    /// The end of one in whose middle it lies, which becomes an extent of its own.
+    pub gone: Vec<Placed>,
+    /// The end of one that reaches beyond it, which becomes an extent of its own.
     pub tail: Option<Placed>,
 }

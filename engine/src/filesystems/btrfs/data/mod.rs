@@ -60,6 +60,8 @@ pub struct FileData {
     no_xattrs: bool,
     /// Its data are another file's and none was written since: no page of it is in memory.
     without_pages: bool,
+    /// It was written in turns with other files, whose extents lie between its own, though they are laid out one file after the other.
+    in_turns: bool,
     /// `fallocate` has made some of its extents (`BTRFS_INODE_PREALLOC`).
     preallocated: bool,
     /// The pages before this one have maps of the holes that they are until they are written back.
@@ -104,7 +106,7 @@ impl FileData {
 
     /// An extent takes a place in the file, and so perhaps the place of others.
     pub fn put(&mut self, extent: Placed) -> Replaced {
-        let end = extent.offset + extent.bytes;
+        let end = extent.end();
         let slot = self.extents.partition_point(|other| other.offset < extent.offset);
         let mut replaced = Replaced::default();
         if let Some(before) =
@@ -114,20 +116,15 @@ impl FileData {
             self.extents[slot - 1].bytes = extent.offset - before.offset;
             self.share(before, 1 + u32::from(replaced.tail.is_some()));
         }
-        match self.extents.get(slot).copied().filter(|other| other.offset == extent.offset) {
-            Some(other) => {
-                self.extents[slot] = extent;
-                replaced.tail = other.behind(end);
-                match replaced.tail {
-                    Some(_) => self.share(other, 1),
-                    None => replaced.gone = self.release(other),
-                }
+        let behind = slot + self.extents[slot..].partition_point(|other| other.offset < end);
+        for other in self.extents.drain(slot..behind).collect::<Vec<_>>() {
+            replaced.tail = other.behind(end);
+            match replaced.tail {
+                Some(_) => self.share(other, 1),
+                None => replaced.gone.extend(self.release(other)),
             }
-            None => self.extents.insert(slot, extent),
         }
-        if let Some(tail) = replaced.tail {
-            self.extents.insert(slot + 1, tail);
-        }
+        self.extents.splice(slot..slot, [extent].into_iter().chain(replaced.tail));
         replaced
     }
 
@@ -223,10 +220,10 @@ impl FileData {
         }
     }
 
-    /// What a full sync copies: the extents of this transaction, in order; of a new file all.
-    pub fn to_copy(&self, transid: u64, ino: u64) -> Vec<(Item, Placed)> {
-        let copied = self.extents.iter().filter(|extent| self.is_new || extent.generation >= transid);
-        copied.map(|extent| (self.item(ino, extent), *extent)).collect()
+    /// The extent that begins at a byte.
+    pub fn extent_at(&self, byte: u64) -> Option<Placed> {
+        let slot = self.extents.binary_search_by_key(&byte, |extent| extent.offset).ok()?;
+        Some(self.extents[slot])
     }
 
     /// An extent is on disk, and this transaction has its item.
@@ -240,16 +237,27 @@ impl FileData {
         }
     }
 
-    /// `try_release_extent_mapping` of pages that were reclaimed: maps of extents whose first page is among them are gone. Maps of extents
-    /// that are neighbours on disk, too, would be one.
+    /// `try_release_extent_mapping` of pages that were reclaimed: maps of extents whose first page is among them are gone. Extents that
+    /// are neighbours on disk as well have one map (`try_merge_map`).
     pub fn release_maps(&mut self) {
         let Some(pages) = self.pages.as_ref().filter(|_| self.size > RELEASED_FROM) else { return };
         let begins = |(first, end): (u64, u64)| {
             let page = u64::from(BLOCK);
             let slot = self.extents.partition_point(|extent| extent.offset < first * page);
-            self.extents.get(slot).is_some_and(|extent| extent.offset < end * page)
+            let behind = self.extents.partition_point(|extent| extent.offset < end * page);
+            (slot..behind).any(|slot| slot == 0 || self.begins_map(&self.extents[slot - 1], &self.extents[slot]))
         };
         self.lacks_maps |= pages.take_released().into_iter().any(begins);
+    }
+
+    /// Whether the map of an extent is another than that of the one before it.
+    fn begins_map(&self, before: &Placed, extent: &Placed) -> bool {
+        (self.in_turns && extent.generation == 0) || !before.goes_on_in(extent)
+    }
+
+    /// It was written in turns with other files before the run.
+    pub fn written_in_turns(self) -> Self {
+        Self { in_turns: true, ..self }
     }
 
     /// Whether the next fsync logs all that the transaction has of it (`BTRFS_INODE_NEEDS_FULL_SYNC`).

@@ -233,7 +233,7 @@ impl Btrfs {
         let fs_root = self.fs_root_with(extent.item.key);
         let locked = fs_root.root.locked(m);
         let ops = locked.ops();
-        let mut path = ops.replace_extent(extent.item).await;
+        let mut path = ops.replace_extent(extent.item, extent.end()).await;
         m.run(Account::System, fs_root.root.after_search(c.item)).await;
         ops.release_path(&mut path).await;
         if let Some(tail) = replaced.tail {
@@ -241,7 +241,9 @@ impl Btrfs {
             self.insert(m, &[crate::filesystems::btrfs::tree::items::extent(ino, tail.offset)], 0).await;
         }
         self.extents.refs.add_data(m, extent.place, extent.bytes).await;
-        self.give_back_data(m, replaced.gone).await;
+        for &gone in &replaced.gone {
+            self.give_back_data(m, Some(gone)).await;
+        }
         m.run(Account::System, c.reference).await;
         self.add_sums(m, extent).await;
     }

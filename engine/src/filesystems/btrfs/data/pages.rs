@@ -22,6 +22,9 @@ impl Btrfs {
                 FileData::on_disk(bytes, extents, allocate)
             }
         });
+        if laid.written.is_some_and(|written| written.files > 1) {
+            data = data.written_in_turns();
+        }
         if memory.is_limited() {
             let pages = Rc::new(PageCache::of(laid.bytes, laid.cached && laid.written.is_none()).noting_releases());
             match laid.written {

@@ -13,7 +13,7 @@ fn a_small_file_lies_in_the_tree_until_it_outgrows_it() {
     let written = data.write_back(300);
     assert_eq!((written.len(), written[0].bytes, written[0].item.size), (1, 8192, 53));
     let inline = data.put(Placed { offset: 0, place: 1 << 20, bytes: 8192, generation: 7, unwritten: false });
-    assert_eq!(inline.gone.map(|extent| extent.bytes), Some(0), "what was inline is no more");
+    assert_eq!(inline.gone.iter().map(|extent| extent.bytes).collect::<Vec<_>>(), [0], "what was inline is no more");
     assert_eq!(data.extents().len(), 1);
 }
 
@@ -44,16 +44,53 @@ fn what_is_written_into_the_middle_of_an_extent_splits_it() {
             unwritten: false
         })
     );
-    assert_eq!(replaced.gone, None, "the rest of it is used");
+    assert_eq!(replaced.gone, [], "the rest of it is used");
     let bytes: Vec<u64> = data.extents().iter().map(|extent| extent.bytes).collect();
     assert_eq!(bytes, [8192, 4096, (1 << 20) - 12288]);
-    assert_eq!(data.put(Placed { place: 78 << 20, ..written }).gone, Some(written));
+    assert_eq!(data.put(Placed { place: 78 << 20, ..written }).gone, [written]);
     let first = data.put(Placed { offset: 0, place: 79 << 20, bytes: 4096, generation: 0, unwritten: false });
     assert_eq!(first.tail.map(|tail| (tail.offset, tail.bytes)), Some((4096, 4096)));
     let second = data.put(Placed { offset: 4096, place: 80 << 20, bytes: 4096, generation: 0, unwritten: false });
-    assert_eq!(second.gone, None, "what is left of the whole lies behind");
+    assert_eq!(second.gone, [], "what is left of the whole lies behind");
     let gone: Vec<u64> = data.drop_extents().iter().filter_map(|(_, gone)| gone.map(|gone| gone.bytes)).collect();
     assert_eq!(gone, [4096, 4096, 4096, 1 << 20], "three extents and at last the whole");
+}
+
+#[test]
+fn all_extents_in_the_range_of_a_write_go_and_the_last_keeps_its_end() {
+    let mut next = 0;
+    let mut data = FileData::on_disk(64 << 10, 4, |bytes| {
+        next += 2 * bytes;
+        next
+    });
+    let before = data.extents().to_vec();
+    let written = Placed { offset: 16 << 10, place: 77 << 20, bytes: 40 << 10, generation: 0, unwritten: false };
+    let replaced = data.put(written);
+    assert_eq!(replaced.gone, before[1..3]);
+    let tail = replaced.tail.unwrap();
+    assert_eq!((tail.offset, tail.place, tail.bytes), (56 << 10, before[3].place + (8 << 10), 8 << 10));
+    assert_eq!(data.extents(), [before[0], written, tail]);
+}
+
+#[test]
+fn extents_that_are_neighbours_on_disk_have_one_map() {
+    let lacks = |gap: u64, in_turns: bool, released: std::ops::Range<u64>| {
+        let mut next = 0;
+        let mut data = FileData::on_disk(32 << 20, 4, |bytes| {
+            next += bytes + gap;
+            next - bytes
+        });
+        let pages = PageCache::of(32 << 20, true).noting_releases();
+        released.for_each(|page| assert!(pages.evict(page)));
+        data.pages = Some(Rc::new(pages));
+        data.in_turns = in_turns;
+        data.release_maps();
+        data.needs_full_sync()
+    };
+    assert!(lacks(4096, false, 2000..2100) && lacks(4096, false, 0..1), "the second extent begins at page 2048");
+    assert!(!lacks(4096, false, 2100..2200), "no extent begins there");
+    assert!(!lacks(0, false, 2000..2100) && lacks(0, false, 0..1));
+    assert!(lacks(0, true, 2000..2100), "others' extents lie between");
 }
 
 #[test]

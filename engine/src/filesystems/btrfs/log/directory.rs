@@ -23,7 +23,7 @@ impl Btrfs {
         m.lock(directory.log_mutex, Side::Write).await;
         let logged = self.new_and_logged(dir).1;
         self.drop_items(m, directory.ino).await;
-        self.copy_items(m, directory.ino, &[]).await;
+        self.copy_names(m, directory.ino).await;
         self.log_directory_xattrs(m, dir).await;
         if design < LogDirectory::Indices {
             self.log_entries(m, Key::new(directory.ino, ItemKind::DirItem, 0), logged).await;

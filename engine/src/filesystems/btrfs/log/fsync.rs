@@ -12,18 +12,27 @@ use crate::filesystems::btrfs::transaction::Handle;
 use crate::filesystems::File;
 use crate::kernel::btrfs::{ExtentMapRelease, FsyncWait, FullCommit, LogCsums, LogDirectory, LogInode, RenamePin};
 use crate::waist::Machine;
-use crate::waist::{Account, Side};
+use crate::waist::{Account, Side, Time};
 
 cost_table!(pub(super) FsyncCosts {
     writepages: ["wfsync.reserve_extent", "wfsync.ordered_extent_add", "wfsync.get_extent", "wfsync.submit"],
     write_inline: ["wfsync.get_extent"],
     page: ["writeback_page"],
     item: ["wfsync.log_item"],
+    further_item: ["delayed_item"],
+    fill: ["fill_item"],
     range: ["extent_io"],
     lookup: ["dread.lookup_csums"],
     clone: ["copy"],
     exit: ["wfsync.exit"],
 });
+
+impl FsyncCosts {
+    /// Time under the lock of a leaf into which so many items go together.
+    pub(super) fn of_items(&self, items: usize) -> Time {
+        self.item + self.further_item * (items as Time).saturating_sub(1)
+    }
+}
 
 /// Times of an fsync, and how kernels differ in it.
 pub struct Fsync {
@@ -31,6 +40,8 @@ pub struct Fsync {
     pub(super) csums: LogCsums,
     extent_map_release: ExtentMapRelease,
     pub(super) inode: LogInode,
+    pub(super) copies_old_extents: bool,
+    pub(super) fills_in_leaf: bool,
     pub(super) directory: LogDirectory,
     pub(super) full_commit: FullCommit,
     pub(super) wait: FsyncWait,
@@ -52,6 +63,8 @@ impl Fsync {
             csums: rules.log_csums,
             extent_map_release: rules.extent_map_release,
             inode: rules.log_inode,
+            copies_old_extents: rules.copies_old_extents,
+            fills_in_leaf: rules.fills_item_in_leaf,
             directory: rules.log_directory,
             full_commit: rules.full_commit,
             wait: rules.fsync_wait,

@@ -1,21 +1,22 @@
 //! A full sync (`BTRFS_INODE_NEEDS_FULL_SYNC`): all that the transaction changed of an inode is logged anew, with the checksums of all its
 //! extents, and not only what was written since the last fsync. Of new files and such whose extents went, and before 5.9 of files of
-//! which reclaim took the first page of an extent (`try_release_extent_mapping`). Items of earlier transactions in the same leaves are
-//! not copied with them.
+//! which reclaim took the first page of an extent (`try_release_extent_mapping`). Before 5.18 items of earlier transactions in the same
+//! leaves are copied with them.
+//!
+//! Left out: that `btrfs_truncate_inode_items` looks at each item that goes, and holes (`btrfs_log_holes`).
 
+use super::directory::entries_at;
 use crate::filesystems::btrfs::data::Placed;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::btrfs::tree::items;
-use crate::filesystems::btrfs::tree::key::{Item, Key};
+use crate::filesystems::btrfs::tree::key::{Item, ItemKind, Key};
 use crate::filesystems::btrfs::tree::locks::TreeLocks;
 use crate::filesystems::btrfs::tree::path::Path;
 use crate::filesystems::btrfs::tree::search::{Intent, TreeOps};
+use crate::filesystems::btrfs::tree::Tree;
 use crate::kernel::btrfs::LogInode;
 use crate::waist::Account;
 use crate::waist::Machine;
-
-/// Most items that are copied into the log together; a leaf has room for more of an extent's.
-const MOST_ITEMS: usize = 100;
 
 impl Btrfs {
     /// A full sync: what the log has of the inode goes, and what the transaction changed of it is copied (`btrfs_truncate_inode_items`,
@@ -24,8 +25,7 @@ impl Btrfs {
         if self.fsync.inode == LogInode::LeafHeld || self.data(slot).is_logged(self.transid()) {
             self.truncate_in_log(m, inode.ino).await;
         }
-        let extents = self.data(slot).to_copy(self.transid(), inode.ino);
-        self.copy_items(m, inode.ino, &extents).await;
+        self.copy_changed(m, slot, inode.ino).await;
         self.log_conflict(m, slot, inode).await;
         self.log_xattrs(m, slot, inode.ino).await;
     }
@@ -50,47 +50,84 @@ impl Btrfs {
         }
     }
 
-    /// `copy_items`, leaf by leaf: the checksums of extents of this transaction are looked up while the leaves of both trees are
-    /// locked, and put into the log when the log's is not.
-    pub(super) async fn copy_items<M: Machine>(&self, m: &M, ino: u64, extents: &[(Item, Placed)]) {
-        let names = [items::inode(ino), items::inode_ref(ino, 0, b"")];
-        let all: Vec<_> = names
-            .into_iter()
-            .map(|item| (item, None))
-            .chain(extents.iter().map(|&(item, extent)| (item, Some(extent))))
-            .collect();
+    /// The inode and its name go into the log.
+    pub(super) async fn copy_names<M: Machine>(&self, m: &M, ino: u64) {
+        self.copy_leaf(m, None, items::inode_key(ino), &names(ino)).await;
+    }
+
+    /// `copy_inode_items_to_log`: what leaves that the transaction has changed have of a file (`btrfs_search_forward`).
+    async fn copy_changed<M: Machine>(&self, m: &M, slot: u32, ino: u64) {
         let fs_root = self.fs_root(ino);
-        let (locked, transid) = (fs_root.root.locked(m), self.transid());
-        for part in all.chunks(MOST_ITEMS) {
-            let ops = locked.ops();
-            let (mut path, _) = ops.search_slot(part[0].0.key, Intent::Read).await;
-            if self.fsync.inode == LogInode::LeafCloned {
-                m.run(Account::System, self.fsync.costs.clone).await;
-                ops.release_path(&mut path).await;
-            }
-            let items: Vec<Item> = part.iter().map(|(item, _)| *item).collect();
-            let fresh = part.iter().filter_map(|(_, extent)| *extent);
-            let fresh: Vec<_> = fresh.filter(|e| e.bytes > 0 && e.generation >= transid && !self.nodatacow).collect();
-            self.copy_leaf(m, &items, &fresh).await;
-            for extent in &fresh {
-                self.log_csums(m, &fs_root.log, extent.place, extent.bytes).await;
-            }
-            ops.release_path(&mut path).await;
+        let changed = |offset| fs_root.root.tree.borrow().first_changed(Key::new(ino, ItemKind::ExtentData, offset));
+        let mut next = changed(0);
+        let of_inode = |tree: &Tree, key| tree.leaf_of(key) == tree.leaf_of(items::inode_key(ino));
+        let together = next.is_some_and(|key| of_inode(&fs_root.root.tree.borrow(), key));
+        let mut first = names(ino).to_vec();
+        if !together {
+            self.copy_leaf(m, None, items::inode_key(ino), &std::mem::take(&mut first)).await;
+        }
+        while let Some(key) = next {
+            let last = self.copy_leaf(m, Some(slot), key, &std::mem::take(&mut first)).await;
+            next = changed(last.offset() + 1);
         }
     }
 
+    /// `copy_items`: what a leaf has of a file from a key on, behind `first`. The checksums of extents of this transaction are looked up
+    /// while the leaves of both trees are locked, and put into the log when the log's is not. Returns the last key.
+    async fn copy_leaf<M: Machine>(&self, m: &M, slot: Option<u32>, from: Key, first: &[Item]) -> Key {
+        let fs_root = self.fs_root_with(from);
+        let locked = fs_root.root.locked(m);
+        let ops = locked.ops();
+        let (mut path, _) = ops.search_slot(from, Intent::Read).await;
+        let here = match slot {
+            Some(_) => entries_at(&fs_root.root.tree.borrow(), path.leaf(), path.slots[0], from),
+            None => Vec::new(),
+        };
+        if self.fsync.inode == LogInode::LeafCloned {
+            m.run(Account::System, self.fsync.costs.clone).await;
+            ops.release_path(&mut path).await;
+        }
+        let extents = slot.map_or_else(Vec::new, |slot| self.extents_to_copy(slot, &here));
+        let items: Vec<Item> = first.iter().copied().chain(extents.iter().map(|(item, _)| *item)).collect();
+        let transid = self.transid();
+        let fresh = extents.iter().map(|(_, extent)| *extent);
+        let fresh: Vec<_> = fresh.filter(|e| e.bytes > 0 && e.generation >= transid && !self.nodatacow).collect();
+        if !items.is_empty() {
+            self.put_into_log(m, &items, &fresh).await;
+        }
+        for extent in &fresh {
+            self.log_csums(m, &fs_root.log, extent.place, extent.bytes).await;
+        }
+        ops.release_path(&mut path).await;
+        here.last().map_or(from, |item| item.key)
+    }
+
+    /// Which of these items of a file a full sync copies.
+    fn extents_to_copy(&self, slot: u32, here: &[Item]) -> Vec<(Item, Placed)> {
+        let (data, transid) = (self.data(slot), self.transid());
+        let known = here.iter().map(|&item| (item, data.extent_at(item.key.offset()).unwrap_or_default()));
+        let inline = |extent: &Placed| extent.bytes == 0 && extent.generation > 0;
+        let copied = |extent: &Placed| self.fsync.copies_old_extents || extent.generation >= transid || inline(extent);
+        known.filter(|(_, extent)| copied(extent)).collect()
+    }
+
     /// Items of one leaf go into the log.
-    async fn copy_leaf<M: Machine>(&self, m: &M, items: &[Item], fresh: &[Placed]) {
+    async fn put_into_log<M: Machine>(&self, m: &M, items: &[Item], fresh: &[Placed]) {
         let log = &self.fs_root_with(items[0].key).log;
         let locked = log.root.locked(m);
         let ops = locked.ops().blocking();
         let (mut path, _) = ops.insert_items(items).await;
-        m.run(Account::System, log.root.after_insertion(self.fsync.costs.item)).await;
+        m.run(Account::System, log.root.after_insertion(self.fsync.costs.of_items(items.len()))).await;
         for extent in fresh {
             self.read_csums(m, extent.place).await;
         }
         ops.release_path(&mut path).await;
     }
+}
+
+/// The items of an inode but for what it has.
+fn names(ino: u64) -> [Item; 2] {
+    [items::inode(ino), items::inode_ref(ino, 0, b"")]
 }
 
 impl<L: TreeLocks> TreeOps<'_, L> {

@@ -3,6 +3,7 @@
 use super::LogTree;
 use crate::filesystems::btrfs::data::Extent;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
+use crate::filesystems::btrfs::space::csums::sums_at;
 use crate::filesystems::btrfs::transaction::delayed::Batch;
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::key::{Item, Key};
@@ -11,6 +12,7 @@ use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::{FsyncWait, LogCsums, LogInode};
 use crate::waist::Machine;
 use crate::waist::{Account, Side, Time};
+use std::ops::Range;
 
 /// Checksums that a leaf has room for.
 const MOST_CSUMS: u64 = 4000;
@@ -30,7 +32,7 @@ impl Btrfs {
         }
         if self.data(slot).take_copy_everything() {
             self.drop_items(m, inode.ino).await;
-            self.copy_items(m, inode.ino, &[]).await;
+            self.copy_names(m, inode.ino).await;
         } else if looks {
             self.log_change(m, log, items::inode_key(inode.ino), Intent::Update).await;
         } else {
@@ -44,7 +46,7 @@ impl Btrfs {
                 }
                 self.log_csums(m, log, extent.place, extent.bytes).await;
             }
-            self.log_extent(m, log, extent.item).await;
+            self.log_extent(m, log, extent).await;
         }
         self.data(slot).log(self.transid());
     }
@@ -72,27 +74,43 @@ impl Btrfs {
         ops.release_path(&mut path).await;
     }
 
-    /// `log_csums`: as whole checksum items, that is without joining them to those of the extent before.
+    /// `log_csums`.
     pub(super) async fn log_csums<M: Machine>(&self, m: &M, log: &LogTree, first: u64, bytes: u64) {
-        let blocks = bytes.div_ceil(u64::from(BLOCK));
-        for done in (0..blocks).step_by(MOST_CSUMS as usize) {
-            let csums = items::csums(first + done * u64::from(BLOCK), (blocks - done).min(MOST_CSUMS));
-            if self.fsync.csums == LogCsums::Replace {
-                self.take_csum_range(m, log).await;
-                self.log_change(m, log, csums.key, Intent::Delete).await;
-            }
-            // Are they there, or is there an item to extend?
-            if !self.log_change(m, log, csums.key, Intent::Update).await {
-                let locked = log.root.locked(m);
-                let ops = locked.ops();
-                let (mut path, _) = ops.insert_items(&[csums]).await;
-                m.run(Account::System, log.root.after_insertion(self.fsync.costs.item)).await;
-                ops.release_path(&mut path).await;
-            }
-            if self.fsync.csums == LogCsums::Replace {
-                self.take_csum_range(m, log).await;
-            }
+        let replaces = self.fsync.csums == LogCsums::Replace;
+        if replaces {
+            self.take_csum_range(m, log).await;
+            log.root.locked(m).ops().delete_csums(first, bytes).await;
         }
+        self.add_csums(m, log, first..first + bytes.next_multiple_of(u64::from(BLOCK))).await;
+        if replaces {
+            self.take_csum_range(m, log).await;
+        }
+    }
+
+    /// `btrfs_csum_file_blocks`: sums that are there are written over, others go into the item before them if that ends there.
+    async fn add_csums<M: Machine>(&self, m: &M, log: &LogTree, places: Range<u64>) {
+        let mut first = places.start;
+        while first < places.end {
+            let (has, next) = self.overwrite_csums(m, log, first).await;
+            if has == 0 {
+                let blocks = (next.unwrap_or(places.end).min(places.end) - first) / u64::from(BLOCK);
+                let item = items::csums(first, blocks.min(MOST_CSUMS));
+                log.root.locked(m).ops().insert_csum_item(item).await;
+                first += blocks.min(MOST_CSUMS) * u64::from(BLOCK);
+            }
+            first += has;
+        }
+    }
+
+    /// `btrfs_lookup_csum` for a change: of how many bytes from a place on an item has the sums, and where in the leaf the next begins.
+    async fn overwrite_csums<M: Machine>(&self, m: &M, log: &LogTree, first: u64) -> (u64, Option<u64>) {
+        let locked = log.root.locked(m);
+        let ops = locked.ops().blocking();
+        let (mut path, _) = ops.search_slot(items::csums(first, 1).key, Intent::Update).await;
+        let there = sums_at(ops.tree().items(path.leaf()), path.slots[0], first);
+        m.run(Account::System, log.root.after_search(self.fsync.costs.item)).await;
+        ops.release_path(&mut path).await;
+        there
     }
 
     /// `btrfs_lookup_csums_range` of an extent.
@@ -126,15 +144,23 @@ impl Btrfs {
         let locked = log.root.locked(m);
         let ops = locked.ops().blocking();
         let (mut path, _) = ops.insert_items(items).await;
-        m.run(Account::System, log.root.after_insertion(self.fsync.costs.item)).await;
+        m.run(Account::System, log.root.after_insertion(self.fsync.costs.of_items(items.len()))).await;
         ops.release_path(&mut path).await;
     }
 
-    async fn log_extent<M: Machine>(&self, m: &M, log: &LogTree, extent: Item) {
+    /// `log_one_extent`. Since 5.18 what the item says is put together before its leaf is locked.
+    async fn log_extent<M: Machine>(&self, m: &M, log: &LogTree, extent: &Extent) {
+        let fill = self.fsync.costs.fill;
+        if !self.fsync.fills_in_leaf {
+            m.run(Account::System, fill).await;
+        }
         let locked = log.root.locked(m);
         let ops = locked.ops().blocking();
-        let mut path = ops.replace_extent(extent).await;
+        let mut path = ops.replace_extent(extent.item, extent.end()).await;
         m.run(Account::System, log.root.after_search(self.fsync.costs.item)).await;
+        if self.fsync.fills_in_leaf {
+            m.run(Account::System, fill).await;
+        }
         ops.release_path(&mut path).await;
     }
 }

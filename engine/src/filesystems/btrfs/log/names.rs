@@ -90,7 +90,7 @@ impl Btrfs {
         let log = &self.fs_root(inode.ino).log;
         let Some(mine) = log.start(m, || self.needs_full_commit()).await else { return NewName::NeedsCommit };
         self.drop_items(m, inode.ino).await;
-        self.copy_items(m, inode.ino, &[]).await;
+        self.copy_names(m, inode.ino).await;
         self.log_conflict(m, slot, inode).await;
         self.data(slot).log_existence(self.transid());
         log.end(m).await;
@@ -137,7 +137,7 @@ impl Btrfs {
         while self.commit_directory_batch(m, dir).await {}
         m.lock(directory.log_mutex, Side::Write).await;
         self.drop_items(m, directory.ino).await;
-        self.copy_items(m, directory.ino, &[]).await;
+        self.copy_names(m, directory.ino).await;
         self.log_directory_xattrs(m, dir).await;
         m.unlock(directory.log_mutex, Side::Write).await;
         self.set_logged(dir);

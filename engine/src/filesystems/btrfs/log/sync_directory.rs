@@ -61,7 +61,7 @@ impl Btrfs {
                 continue;
             }
             self.drop_items(m, file.ino).await;
-            self.copy_items(m, file.ino, &[]).await;
+            self.copy_names(m, file.ino).await;
             self.log_xattrs(m, slot, file.ino).await;
             self.data(slot).log_existence(self.transid());
         }

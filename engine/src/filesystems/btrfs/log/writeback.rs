@@ -92,7 +92,7 @@ impl Btrfs {
         let fs_root = self.fs_root_with(item.key);
         let locked = fs_root.root.locked(m);
         let ops = locked.ops();
-        let mut path = ops.replace_extent(item).await;
+        let mut path = ops.replace_extent(item, 1).await;
         m.run(Account::System, fs_root.root.after_search(self.fsync.costs.item)).await;
         ops.release_path(&mut path).await;
         self.update_root_times(m, item.key.inode()).await;

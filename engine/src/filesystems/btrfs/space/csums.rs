@@ -1,7 +1,7 @@
 //! The checksum tree: one crc32c of each data block, those of neighbours together in one item (`fs/btrfs/file-item.c`).
 
 use crate::filesystems::btrfs::tree::items;
-use crate::filesystems::btrfs::tree::key::{size, Item, ItemKind, EXTENT_CSUM_OBJECTID};
+use crate::filesystems::btrfs::tree::key::{size, Item, ItemKind, Key, EXTENT_CSUM_OBJECTID};
 use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
 use crate::filesystems::btrfs::tree::path::Path;
 use crate::filesystems::btrfs::tree::search::{Intent, TreeOps};
@@ -21,7 +21,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     }
 
     /// Sums go into the item before them if it ends where they begin and has room.
-    pub(super) async fn insert_csum_item(&self, item: Item) {
+    pub(in crate::filesystems::btrfs) async fn insert_csum_item(&self, item: Item) {
         let (mut path, found) = self.search_slot(item.key, Intent::Insert(item.bytes())).await;
         let before = path.slots[0].checked_sub(1).map(|slot| self.tree().items(path.leaf())[slot]);
         if let Some(together) = before.and_then(|before| joined(&before, &item)) {
@@ -110,6 +110,15 @@ pub(super) fn csum_items(place: u64, bytes: u64) -> impl Iterator<Item = Item> {
         .map(move |done| items::csums(place + done * u64::from(BLOCK), (blocks - done).min(MOST_SUMS)))
 }
 
+/// How many bytes of the disk from one on the item at a slot, or the one before it, has sums of; and where the next one begins.
+pub(in crate::filesystems::btrfs) fn sums_at(items: &[Item], slot: usize, first: u64) -> (u64, Option<u64>) {
+    let next = items[slot..].iter().map(|item| item.key).find(|key| key.offset() > first);
+    let next = next.filter(|key| key.kind() == ItemKind::ExtentCsum).map(Key::offset);
+    let here = items.get(slot).filter(|item| item.key.offset() == first);
+    let has = here.or_else(|| items[..slot].last()).and_then(ends).unwrap_or(0);
+    (has.saturating_sub(first), next)
+}
+
 /// The size of an item `before` with these sums in it too, if they belong there.
 fn joined(before: &Item, item: &Item) -> Option<u32> {
     let belong = ends(before) == Some(item.key.offset()) && u64::from(before.size / 4) + sums(item) <= MOST_SUMS;
@@ -151,6 +160,17 @@ mod tests {
             }
         });
         assert_eq!(items, [(10, 3), (20, 2)]);
+    }
+
+    #[test]
+    fn the_item_is_found_that_has_the_sums_of_a_place() {
+        let here = [items::csums(40960, 4), items::csums(81920, 2)];
+        let found = |slot, block: u64| sums_at(&here, slot, block * 4096);
+        assert_eq!(found(0, 10), (4 * 4096, Some(81920)), "just these");
+        assert_eq!(found(1, 12), (2 * 4096, Some(81920)), "the end of the item before");
+        assert_eq!(found(1, 14), (0, Some(81920)));
+        assert_eq!(found(2, 21), (4096, None));
+        assert_eq!(sums_at(&[items::inode(300)], 1, 4096), (0, None));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! the global reserve is apart where each reservation takes it inside (`btrfs_block_rsv_reserved`).
 
 use crate::filesystems::costs::Costs;
+use crate::kernel::btrfs::SpaceInfoLine;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
 
@@ -26,9 +27,10 @@ impl Reservations {
     /// Nothing is reserved; the error names a cost that is missing.
     pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
         let sum_time = costs.sum(&["space_sum_cpu"])?;
+        let line = costs.rules().space_info_line;
         Ok(Self {
-            metadata: SpaceInfo::new(m, costs.number("btrfs_space_info.shared")? as u32),
-            data: SpaceInfo::new(m, 1), // without a block reserve
+            metadata: SpaceInfo::new(m, costs.number("btrfs_space_info.shared")? as u32, line),
+            data: SpaceInfo::new(m, 1, line), // without a block reserve
             delalloc: costs.rules().preempt_sums.then(|| SummedCounters::new(m, sum_time)),
             global_reserve: m.new_lock(m.class("btrfs.block_rsv", "btrfs.block_rsv")),
             reserve_locks: costs.rules().reserve_locks,
@@ -78,18 +80,27 @@ impl Reservations {
 /// One kind of room.
 struct SpaceInfo {
     lock: LockId,
-    line: LineId,
+    line: SpaceInfoLine,
+    /// What is written besides in lines of its own.
+    others: Option<LineId>,
 }
 
 impl SpaceInfo {
-    /// What is written in it takes so many lines, besides the lock's.
-    fn new<M: Machine>(m: &M, lines: u32) -> Self {
-        Self { lock: m.new_lock(m.class("btrfs.space_info", "btrfs.space_info")), line: m.new_line(lines) }
+    /// What is written in it takes so many lines, that of `bytes_may_use` among them, which may be the lock's.
+    fn new<M: Machine>(m: &M, lines: u32, line: SpaceInfoLine) -> Self {
+        let others = lines - u32::from(line == SpaceInfoLine::WithUse);
+        let lock = m.new_lock(m.class("btrfs.space_info", "btrfs.space_info"));
+        Self { lock, line, others: (others > 0).then(|| m.new_line(others)) }
     }
 
     async fn lock<M: Machine>(&self, m: &M) {
         m.lock(self.lock, Side::Write).await;
-        m.touch(self.line, Access::Write);
+        if self.line == SpaceInfoLine::WithUse {
+            m.touch_beside(self.lock, Access::Write);
+        }
+        if let Some(line) = self.others {
+            m.touch(line, Access::Write);
+        }
     }
 
     async fn unlock<M: Machine>(&self, m: &M) {

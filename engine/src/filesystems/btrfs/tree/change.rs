@@ -51,19 +51,46 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         path
     }
 
-    /// `btrfs_drop_extents` with `replace_extent`: what its range had before goes, and the extent comes, if the leaf is still there and
-    /// has room without another search.
-    pub async fn replace_extent(&self, extent: Item) -> Path {
-        let (mut path, found) = self.search_slot(extent.key, Intent::Delete).await;
-        if found {
-            self.del_items(&mut path, 1).await;
+    /// `btrfs_drop_extents` with `replace_extent`: what begins in its range, which ends at a byte of the file, goes, and the extent
+    /// comes, if the leaf is still there and has room without another search.
+    pub async fn replace_extent(&self, extent: Item, end: u64) -> Path {
+        let (mut path, _) = self.search_slot(extent.key, Intent::Delete).await;
+        let mut may = true;
+        loop {
+            let run = self.run_within(&path, extent.key, end);
+            let goes_on = path.slots[0] + run == self.tree().len(path.leaf());
+            if run > 0 {
+                self.del_items(&mut path, run).await;
+            }
+            let next = self.tree().next_within(extent.key, end).filter(|_| goes_on);
+            if !goes_on || (run > 0 && next.is_none()) {
+                break;
+            }
+            self.release_path(&mut path).await;
+            self.look_into_next_leaf(extent.key).await;
+            let Some(next) = next else { return self.insert_items(&[extent]).await.0 }; // it is locked for reading only
+            may = !self.rules.replaces_in_one_leaf;
+            path = self.search_slot(next, Intent::Delete).await.0;
         }
-        if path.locks[0].is_some() && self.tree().free_space(path.leaf()) >= extent.bytes() {
+        if may && path.locks[0].is_some() && self.tree().free_space(path.leaf()) >= extent.bytes() {
             self.put_items(&mut path, &[extent]).await;
             return path;
         }
         self.release_path(&mut path).await;
         self.insert_items(&[extent]).await.0
+    }
+
+    /// `btrfs_next_leaf` of a path that is at the end of its leaf: another search, for reading. The next leaf's own lock is left out.
+    async fn look_into_next_leaf(&self, key: Key) {
+        let (mut path, _) = self.search_slot(key, Intent::Read).await;
+        self.release_path(&mut path).await;
+    }
+
+    /// How many items from the path's slot on are of the object and kind of a key, from it on and before an offset.
+    fn run_within(&self, path: &Path, first: Key, end: u64) -> usize {
+        let tree = self.tree();
+        let items = &tree.items(path.leaf())[path.slots[0]..];
+        items.iter().take_while(|item| item.key.is_like(first) && item.key.offset() < end).count()
     }
 
     /// Deletes one item, if it is there.

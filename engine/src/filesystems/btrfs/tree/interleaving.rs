@@ -2,9 +2,8 @@
 
 use super::key::{Item, ItemKind, Key};
 use super::locks::{TreeLocks, Work};
-use super::search::{Intent, Rules, TreeOps};
+use super::search::{Intent, Rules, TreeOps, DEFAULT_RULES};
 use super::{BlockId, Tree};
-use crate::kernel::btrfs::PathClearing;
 use crate::waist::{Mode, Side};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -128,11 +127,7 @@ fn tasks_that_lock_as_they_go_leave_the_tree_that_one_task_would() {
         let (tasks, each) = (8_u64, 600_u64);
         let keeps: fn(u64) -> bool = |number| number % 5 == 0;
         let programs = (0..tasks).map(|task| {
-            let ops = TreeOps::new(
-                &tree,
-                &locks,
-                Rules { early_unlock, modes: !early_unlock, clearing: PathClearing::Never },
-            );
+            let ops = TreeOps::new(&tree, &locks, Rules { early_unlock, modes: !early_unlock, ..DEFAULT_RULES });
             // Half of the tasks go through the same range, half have one of their own.
             let number = |i: u64| if task % 2 == 0 { i * tasks + task } else { task * 100_000 + i };
             let program = grow_and_shrink(ops, (0..each).map(number).collect(), keeps);
@@ -172,11 +167,7 @@ fn a_task_that_waited_for_the_root_goes_down_the_tree_that_it_finds() {
     for (seed, early_unlock) in (0..20).map(|seed| (seed, seed % 2 == 0)) {
         let (tree, locks) = (RefCell::new(Tree::new()), PolledLocks::default());
         let programs = (0..6_u64).map(|task| {
-            let ops = TreeOps::new(
-                &tree,
-                &locks,
-                Rules { early_unlock, modes: !early_unlock, clearing: PathClearing::Never },
-            );
+            let ops = TreeOps::new(&tree, &locks, Rules { early_unlock, modes: !early_unlock, ..DEFAULT_RULES });
             let program = come_and_go(ops, (0..3).map(|i| i * 6 + task).collect(), 200);
             Box::pin(program) as Pin<Box<dyn Future<Output = ()> + '_>>
         });
@@ -192,8 +183,7 @@ fn a_task_that_waited_for_the_root_goes_down_the_tree_that_it_finds() {
 fn a_block_is_copied_once_in_a_transaction_and_its_parents_with_it() {
     let (tree, locks) = (RefCell::new(Tree::new()), super::locks::NoLocks);
     let run = |new: Item| {
-        let ops =
-            TreeOps::new(&tree, &locks, Rules { early_unlock: true, modes: false, clearing: PathClearing::Never });
+        let ops = TreeOps::new(&tree, &locks, DEFAULT_RULES);
         let mut change = Box::pin(async move {
             let (mut path, _) = ops.insert_items(&[new]).await;
             ops.release_path(&mut path).await;

@@ -246,10 +246,15 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         self.set_path_blocking(path).await;
         let parent_slot = path.slots[1];
         let first = ITEM_HEAD + u32::from(self.tree().items(leaf)[0].size);
-        self.push_leaf_left(path, Push { data_size: 0, needed: first, empty: true }, usize::MAX).await;
+        // Before 5.18 room for a byte was asked, and what fits was pushed.
+        let push = |needed| match self.rules.pushes_some {
+            true => Push { data_size: 1, needed: 1, empty: true },
+            false => Push { data_size: 0, needed, empty: true },
+        };
+        self.push_leaf_left(path, push(first), usize::MAX).await;
         if path.leaf() == leaf && !self.tree().is_empty(leaf) {
             let all = LEAF_DATA - self.tree().free_space(leaf);
-            self.push_leaf_right(path, Push { data_size: 0, needed: all, empty: true }, 0).await;
+            self.push_leaf_right(path, push(all), 0).await;
         }
         if self.tree().is_empty(leaf) {
             path.slots[1] = parent_slot;

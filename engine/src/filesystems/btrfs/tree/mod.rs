@@ -8,6 +8,8 @@ pub mod balance;
 mod change;
 mod check;
 mod contents;
+#[cfg(test)]
+mod eras;
 mod in_place;
 #[cfg(test)]
 mod interleaving;
@@ -246,6 +248,20 @@ impl Tree {
             }
             key = behind.filter(|key| key.is_like(from))?;
         }
+    }
+
+    /// The first key of the object and kind of a key, from it on and before an offset.
+    pub fn next_within(&self, from: Key, end: u64) -> Option<Key> {
+        let (mut block, mut behind) = (self.root(), None);
+        while self.level(block) > 0 {
+            let (found, slot) = self.search_block(block, from, 0);
+            let slot = if found { slot } else { slot.saturating_sub(1) };
+            behind = (slot + 1 < self.len(block)).then(|| self.key(block, slot + 1)).or(behind);
+            block = self.child(block, slot).expect("a node has children");
+        }
+        let slot = self.search_block(block, from, 0).1;
+        let next = self.items(block).get(slot).map(|item| item.key).or(behind);
+        next.filter(|key| key.is_like(from) && key.offset() < end)
     }
 
     /// Whether the running transaction has to copy a block before it may change it (`should_cow_block`).

@@ -31,16 +31,26 @@ pub struct Rules {
     pub modes: bool,
     /// How it makes them spinning again.
     pub clearing: PathClearing,
+    /// A leaf that a deletion leaves nearly empty pushes what a neighbour has room for, if only one item (before 5.18).
+    pub pushes_some: bool,
+    /// An extent takes the place of others only where they lie in one leaf (before 5.18).
+    pub replaces_in_one_leaf: bool,
 }
 
 /// The rules of Linux 6.18.
-pub const DEFAULT_RULES: Rules = Rules { early_unlock: true, modes: false, clearing: PathClearing::Never };
+pub const DEFAULT_RULES: Rules = Rules {
+    early_unlock: true,
+    modes: false,
+    clearing: PathClearing::Never,
+    pushes_some: false,
+    replaces_in_one_leaf: false,
+};
 
 /// A tree, and the locks by which a task goes through it.
 pub struct TreeOps<'a, L> {
     pub(crate) tree: &'a RefCell<Tree>,
     pub(crate) locks: &'a L,
-    rules: Rules,
+    pub(crate) rules: Rules,
     leave_spinning: bool,
 }
 
