@@ -9,9 +9,7 @@ use crate::filesystems::costs::Costs;
 use crate::kernel::ext4::CheckpointScan;
 use crate::waist::{Account, CachedId, Machine, Side, Time};
 
-cost_table!(CleanCosts {
-    look: ["checkpoint.look"],
-});
+cost_table!(CleanCosts { look: ["checkpoint.look"] });
 
 const LINE: u32 = 64;
 

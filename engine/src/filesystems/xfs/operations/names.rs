@@ -119,6 +119,7 @@ impl Xfs {
         self.inodes.set_need_inactive(m, file.inode);
         let gc = match self.inactivation {
             Inactivation::Task => return self.inactive(m, file.inode, file.written).await,
+            Inactivation::PerMount => &self.inodegc[0],
             Inactivation::PerCpu => &self.inodegc[m.cpu() as usize],
             Inactivation::PerGroup => &self.inodegc[self.group_number(self.inodes.inode(file.inode).ino)],
         };
