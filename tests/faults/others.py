@@ -253,4 +253,28 @@ OTHERS = [
         "if self.io.rules.dio_split == DioSplit::AfterOnly {",
         "if self.io.rules.dio_split == DioSplit::AfterOnly && !FAULT {",
     ),
+    Fault(
+        "dentries: who makes a removed name again asks the filesystem",
+        E + "filesystems/names/removal.rs",
+        "            Some(_) => self.lookup().min(time),",
+        "            Some(_) if !FAULT => self.lookup().min(time),\n            Some(_) => time,",
+    ),
+    Fault(
+        "dentries: one that goes stays on the list of unused ones",
+        E + "filesystems/names/removal.rs",
+        "        calls.dcache.unlist(m, slot).await;",
+        "        if !FAULT { calls.dcache.unlist(m, slot).await; }",
+    ),
+    Fault(
+        "jbd2: a commit that looks through all looks at one buffer",
+        E + "filesystems/ext4/journal/clean.rs",
+        "list.costs.look * Time::from(buffers)",
+        "list.costs.look * Time::from(if FAULT { 1 } else { buffers })",
+    ),
+    Fault(
+        "mix: who gives a file back takes no mutex",
+        E + "workloads/acts/picks.rs",
+        "            for time in picks.times(act).1 {",
+        "            for time in picks.times(act).1.into_iter().filter(|_| !FAULT) {",
+    ),
 ]

@@ -53,8 +53,34 @@ pub fn used_ago(block: u64, blocks: u64, bytes: u32) -> u64 {
     ((place * blocks) >> 32) * u64::from(bytes)
 }
 
-/// Bodies of files that were freed, and when.
-type Freed = VecDeque<(Time, [CachedId; 2])>;
+/// Memory that was freed, by CPU, and when. RCU gives it back after a grace period (`i_callback`, `__d_free`), first what was freed first: a
+/// new file gets lines that were used thousands of files ago.
+#[derive(Default)]
+struct Freed(RefCell<Vec<VecDeque<(Time, CachedId)>>>);
+
+impl Freed {
+    fn here<M: Machine>(&self, m: &M) -> RefMut<'_, VecDeque<(Time, CachedId)>> {
+        let cpu = m.cpu() as usize;
+        RefMut::map(self.0.borrow_mut(), |freed| {
+            if freed.len() <= cpu {
+                freed.resize_with(cpu + 1, VecDeque::new);
+            }
+            &mut freed[cpu]
+        })
+    }
+
+    fn push<M: Machine>(&self, m: &M, memory: CachedId) {
+        self.here(m).push_back((m.now(), memory));
+    }
+
+    /// Where none was given back there is new one.
+    fn pop<M: Machine>(&self, m: &M, grace: Time) -> CachedId {
+        let mut freed = self.here(m);
+        let given_back = freed.front().is_some_and(|&(at, _)| at + grace <= m.now());
+        let memory = if given_back { freed.pop_front() } else { None };
+        memory.map_or_else(|| m.new_block(0..0, None), |(_, memory)| memory)
+    }
+}
 
 /// New memory for an inode and a dentry.
 fn new_bodies<M: Machine>(m: &M) -> [CachedId; 2] {
@@ -64,9 +90,10 @@ fn new_bodies<M: Machine>(m: &M) -> [CachedId; 2] {
 /// The inodes and dentries of a mount's files, by slot.
 pub struct InCore {
     files: BySlot<[CachedId; 2]>,
-    /// By CPU, memory of those that were freed there, and when. RCU gives it back after a grace period (`i_callback`, `__d_free`), first
-    /// what was freed first: a new file gets lines that were used thousands of files ago.
-    freed: RefCell<Vec<Freed>>,
+    freed_inodes: Freed,
+    freed_dentries: Freed,
+    /// A dentry is freed with its inode.
+    dentry_goes: bool,
     grace: Time,
     /// Dentries that nobody has used yet, or that are on no list of unused ones.
     unlisted: RefCell<Vec<bool>>,
@@ -89,7 +116,9 @@ impl InCore {
         let used = lines("vfs_inode.used")? + fs.inode_lines(costs, "used")?;
         Ok(Self {
             files: BySlot::default(),
-            freed: RefCell::default(),
+            freed_inodes: Freed::default(),
+            freed_dentries: Freed::default(),
+            dentry_goes: fs.in_memory,
             grace: GRACE_TICKS * costs.tick(),
             unlisted: RefCell::default(),
             names: HashTable::new(costs, fs, DCACHE_SCALE)?,
@@ -140,37 +169,48 @@ impl InCore {
     /// An inode whose memory RCU frees is evicted. XFS uses it again for the same number (`xfs_iget_recycle`).
     pub fn evicted<M: Machine>(&self, m: &M, slot: u32) {
         self.whole_inode(m, slot);
-        let bodies = self.of(m, slot);
-        self.freed_here(m).push_back((m.now(), bodies));
+        let [inode, dentry] = self.of(m, slot);
+        self.freed_inodes.push(m, inode);
+        if self.dentry_goes {
+            self.freed_dentries.push(m, dentry);
+        }
     }
 
-    /// Memory for a file: where none was given back there is new one.
-    fn allocate<M: Machine>(&self, m: &M, slot: u32) {
-        let mut freed = self.freed_here(m);
-        let given_back = freed.front().is_some_and(|&(at, _)| at + self.grace <= m.now());
-        let bodies = if given_back { freed.pop_front().map(|(_, bodies)| bodies) } else { None };
-        self.files.put(slot, bodies.unwrap_or_else(|| new_bodies(m)));
+    /// The memory of a file's dentry.
+    pub fn dentry_of<M: Machine>(&self, m: &M, slot: u32) -> CachedId {
+        self.of(m, slot)[1]
     }
 
-    fn freed_here<M: Machine>(&self, m: &M) -> RefMut<'_, Freed> {
-        let cpu = m.cpu() as usize;
-        RefMut::map(self.freed.borrow_mut(), |freed| {
-            if freed.len() <= cpu {
-                freed.resize_with(cpu + 1, VecDeque::new);
-            }
-            &mut freed[cpu]
-        })
+    /// That of a dentry is freed.
+    pub fn free_dentry<M: Machine>(&self, m: &M, memory: CachedId) {
+        self.freed_dentries.push(m, memory);
     }
 
-    /// A file is made: both.
-    pub fn made<M: Machine>(&self, m: &M, slot: u32) {
-        self.allocate(m, slot);
+    /// `d_lookup` finds a dentry that says that a name is missing.
+    pub fn found_missing<M: Machine>(&self, m: &M, dentry: CachedId) {
+        self.walk.of(m, dentry);
+    }
+
+    /// An inode is made.
+    pub fn made_inode<M: Machine>(&self, m: &M, slot: u32) {
+        self.replace(m, slot, 0, self.freed_inodes.pop(m, self.grace));
         self.whole_inode(m, slot);
-        self.made_dentry(m, slot);
+    }
+
+    fn replace<M: Machine>(&self, m: &M, slot: u32, which: usize, memory: CachedId) {
+        let mut bodies = self.of(m, slot);
+        bodies[which] = memory;
+        self.files.put(slot, bodies);
+    }
+
+    /// A file has the dentry that said that its name is missing. That is on a list of unused ones.
+    pub fn has_dentry<M: Machine>(&self, m: &M, slot: u32, dentry: CachedId) {
+        self.replace(m, slot, 1, dentry);
     }
 
     /// A dentry is made.
     pub fn made_dentry<M: Machine>(&self, m: &M, slot: u32) {
+        self.replace(m, slot, 1, self.freed_dentries.pop(m, self.grace));
         self.whole_dentry(m, slot);
         let mut unlisted = self.unlisted.borrow_mut();
         if unlisted.len() <= slot as usize {

@@ -121,7 +121,12 @@ impl SuperBlock {
 
     /// `__d_free`.
     pub fn free_dentry<M: Machine>(&self, m: &M) {
-        m.call_rcu(1, self.d_free);
+        self.free_dentries(m, 1);
+    }
+
+    /// The same of so many.
+    pub fn free_dentries<M: Machine>(&self, m: &M, count: u64) {
+        m.call_rcu(count, self.d_free * count);
     }
 
     /// `file_free`, at the end of `__fput`: as `__d_free`, one `kmem_cache_free` (`file_free_rcu`).

@@ -3,6 +3,16 @@
 use super::choice::choice;
 
 choice! {
+    /// How far a commit goes through the oldest checkpoint list (`__jbd2_journal_clean_checkpoint_list`).
+    pub enum CheckpointScan {
+        /// To the first buffer that is not written to its place.
+        Stops = "stops",
+        /// Through all (6.5).
+        All = "all",
+    }
+}
+
+choice! {
     /// What a direct write holds.
     pub enum DioWrites {
         /// `i_rwsem` for itself, until the data are on the device.

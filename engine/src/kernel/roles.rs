@@ -1,7 +1,7 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 57] = [
+pub const ROLES: [(&str, &str); 58] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
@@ -10,6 +10,7 @@ pub const ROLES: [(&str, &str); 57] = [
     ("vfs.rename_lock", "the names of all dentries, against who looks for one while it is moved"),
     ("vfs.wb_list", "a device's list of files with dirty pages"),
     ("futex.bucket", "the futexes of a hash bucket; here of a word that programs in Python share"),
+    ("user.pick_lock", "which files of its set filebench uses"),
     ("mm.lru_lock", "a node's list of pages that can be reclaimed"),
     ("mm.folio_lock", "a page of a file on tmpfs"),
     ("vfs.dentry_lru", "a node's list of dentries that nobody uses"),

@@ -134,6 +134,8 @@ rules! {
     "vfs.inode_list" => inode_list: vfs::InodeList = vfs::InodeList::Global;
     /// What one lock of lists of unused dentries guards (`d_lru_add`).
     "vfs.dentry_lru" => dentry_lru: vfs::DentryLru = vfs::DentryLru::PerNode;
+    /// The dentry of a name that is removed stays, and says that it is missing (`d_delete`).
+    "vfs.unlink_keeps_dentry" => unlink_keeps_dentry: bool = true;
     /// Names that are looked up are in a table (`d_alloc_parallel`).
     "vfs.parallel_lookups" => parallel_lookups: bool = true;
     /// What is in the cache line of the count of inodes without names (`drop_nlink`).
@@ -336,6 +338,8 @@ rules! {
     "ext4.committed_check" => committed_check: ext4::CommittedCheck = ext4::CommittedCheck::Lockless;
     /// The largest part of the log that a transaction may have (`jbd2_journal_get_max_txn_bufs`).
     "ext4.transaction_size" => transaction_size: ext4::TransactionSize = ext4::TransactionSize::Third;
+    /// How far a commit looks for buffers that were written to their places.
+    "ext4.checkpoint_scan" => checkpoint_scan: ext4::CheckpointScan = ext4::CheckpointScan::Stops;
     /// Who looks blocks up asks the tree of extents in memory before `i_data_sem` (`ext4_es_lookup_extent`).
     "ext4.extent_status" => extent_status: bool = true;
     /// How a page that has no block yet is put into that tree (`ext4_da_map_blocks`).

@@ -55,6 +55,8 @@ choice! {
     pub enum Inactivation {
         /// The task that unlinked them (before 5.15).
         Task = "task",
+        /// One worker for the mount, begun at once (posted in early 2021).
+        PerMount = "per-mount",
         /// A worker for each allocation group, on any CPU.
         PerGroup = "per-group",
         /// A worker for each CPU, bound to it.

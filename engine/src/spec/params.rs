@@ -143,6 +143,8 @@ const MIX: Table = &[&[
     ("random_distribution", RANDOM_DISTRIBUTION),
     ("zipf_theta", Number(0.0)),
     ("user_ns", Number(0.0)),
+    ("pick_ns", Number(0.0)),
+    ("give_back_ns", Number(0.0)),
 ]];
 
 const FIO: Table = &[&[

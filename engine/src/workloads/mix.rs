@@ -1,6 +1,6 @@
 //! A mix of operations from the scenario: drawn by weight, or one after the other as will-it-scale's loops are.
 
-use super::acts::{Act, Actor, Full, Which};
+use super::acts::{Act, Actor, Full, Picks, Which};
 use super::arrivals::{served, taken, Requests};
 use super::draw::{uniform, Choice, Draw, Places};
 use super::format::NameFormat;
@@ -49,6 +49,8 @@ pub struct Mix {
     /// So many names a task has in its directories together, and uses again; without that each once.
     pub names: Option<u32>,
     user: Time,
+    /// It chooses files under a mutex.
+    pub picks: Option<Picks>,
     /// Within which tasks begin.
     begin: Time,
 }
@@ -74,6 +76,7 @@ impl Mix {
             format: Rc::new(NameFormat::of(w)?),
             names: w.given("names").map(|names| names as u32),
             user: from_ns(w.number("user_ns") * speed),
+            picks: Picks::of(w, speed),
             begin: from_ns(w.number("begin_ns")),
         })
     }

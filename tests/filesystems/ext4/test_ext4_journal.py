@@ -160,3 +160,22 @@ measure: {warmup: 0 ms, duration: 5 ms, replications: 1, confidence: 95 %, seed:
             longest = max(longest, time - since.pop(cpu))
     blocks = longest / 10**6 / 40
     assert 16 < blocks < 2.5 * 16
+
+
+def test_a_commit_that_goes_through_all_of_the_oldest_list_has_its_lock_for_longer(tmp_path: Path) -> None:
+    """The directories' blocks are on it, and stay: 100 of them, with what they are in."""
+
+    def held(scan: str) -> tuple[float, float]:
+        result = run(
+            tmp_path,
+            "workload={kind: fs_mark, tasks: 1, subdirectories: 100, files: 1000, size: 1 KiB, write: 1 KiB, sync: 1}",
+            f"kernel={{profile: linux-6.5, rules: {{ext4.checkpoint_scan: {scan}}}}}",
+            "filesystem={kind: ext4, size: 8 GiB}",
+            "measure.warmup=5 ms",
+            "measure.duration=20 ms",
+        )
+        return lock(result, "ext4.j_list_lock")["hold_max_ns"], result["operations"]
+
+    (stops, some), (every, fewer) = held("stops"), held("all")
+    assert every > stops + 100 * 12
+    assert fewer < some

@@ -11,6 +11,7 @@ use super::fs_type::FsType;
 use super::names::dcache::Dcache;
 use super::names::dentry::Dentries;
 use super::names::parents::Children;
+use super::names::removal::KillCosts;
 use super::names::rename_lock::RenameLock;
 use super::open_files::apparmor::Label;
 use super::open_files::file_locks::{FileLocks, Request};
@@ -67,6 +68,8 @@ const BUFFER: u32 = 1024;
 /// The times of these calls on one filesystem, and the lines that all users of a file write.
 pub struct Calls {
     costs: CallCosts,
+    /// Of dentries that go; none where their time is that of the filesystem's own steps.
+    pub(super) kill: Option<KillCosts>,
     fstat: FstatCall,
     creat_looks_first: bool,
     /// Inodes and dentries.
@@ -118,6 +121,7 @@ impl Calls {
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
         let (rules, children) =
             (costs.rules(), Children::new(costs.rules().dentry_line, costs.rules().kill_counts_parent));
+        let kill = if fs.in_memory { None } else { Some(KillCosts::new(costs)?) };
         let (costs, folios) = (CallCosts::new(costs)?, Folios::new(fs, costs)?);
         let (folio_words, written) = (FolioWords::new(m, fs), BySlot::default());
         let (writers, pages) = (BySlot::default(), DataPages::default());
@@ -125,6 +129,7 @@ impl Calls {
         let (label, summed) = (Label::new(m, &rules), StatfsSums::new(m, fs.statfs_counters));
         Ok(Self {
             costs,
+            kill,
             fstat,
             creat_looks_first,
             files,
@@ -226,6 +231,11 @@ impl Calls {
     /// What of a walk is for the name, where an `open` with `O_CREAT` looks that up with the directory locked; else nothing.
     pub fn locked_lookup(&self) -> Option<Time> {
         (!self.creat_looks_first).then_some(self.costs.lookup)
+    }
+
+    /// Time to find a name whose dentry is in memory.
+    pub fn lookup(&self) -> Time {
+        self.costs.lookup
     }
 
     /// Time of one name of a listing.

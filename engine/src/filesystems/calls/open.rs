@@ -109,7 +109,7 @@ impl Calls {
         self.dentries.count(m, file).await;
         self.label.file_free(m).await;
         if self.files.enters_list(file.inode) {
-            self.dcache.unused(m).await;
+            self.dcache.unused_of(m, file.inode).await;
         }
     }
 }

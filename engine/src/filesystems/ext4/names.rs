@@ -36,7 +36,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<u32, NoSpace> {
         let c = &self.create;
         m.touch(self.directory(dir).1, Access::Write);
-        let lookup = self.sb.calls.dcache.look_up(m, dir, name);
+        let lookup = self.sb.calls.look_up(m, dir, name);
         self.find_leaf(m, dir, name).await;
         m.run(Account::System, self.lookup_time(dir, name)).await;
         self.sb.calls.dcache.looked_up(m, lookup);
@@ -46,7 +46,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
             return Err(NoSpace);
         };
         let inode = self.new_file(m, number);
-        self.sb.calls.files.made(m, inode);
+        self.sb.calls.made(m, inode, (dir, name));
         let rest =
             self.sb.inodes.enter(m, listed::file(inode), Some(u64::from(inode)), self.add_entry_time(dir, name)).await;
         self.info.next_generation(m).await;
@@ -175,7 +175,7 @@ impl Ext4 {
         } else {
             self.search_time(dir, name)
         };
-        self.create.lookup + longer
+        self.sb.calls.lookup_free(dir, name, self.create.lookup + longer)
     }
 
     pub(super) fn add_entry_time(&self, dir: DirId, name: &[u8]) -> Time {

@@ -19,6 +19,11 @@ pub fn file(slot: u32) -> Entry {
     u64::from(slot) * 2 + 2
 }
 
+/// The slot of a file.
+pub fn file_of(entry: Entry) -> Option<u32> {
+    (entry != OTHERS && entry.is_multiple_of(2)).then(|| (entry / 2 - 1) as u32)
+}
+
 /// That of a directory.
 pub fn directory(dir: u32) -> Entry {
     u64::from(dir) * 2 + 1

@@ -6,10 +6,11 @@
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::fs_type::FsType;
+use crate::filesystems::names::negative::{Negative, Negatives};
 use crate::filesystems::DirId;
 use crate::kernel::vfs::DentryLru;
 use crate::waist::Machine;
-use crate::waist::{Access, LineId, LockId, Side};
+use crate::waist::{Access, CachedId, LineId, LockId, Side};
 
 /// Lines of `in_lookup_hashtable`: 1,024 chains, each with a bit that locks it in a word of 8 bytes.
 const IN_LOOKUP_LINES: u64 = 128;
@@ -34,6 +35,10 @@ pub struct Dcache {
     i_dir_seq: BySlot<LineId>,
     /// By directory, dentries of a name that does not exist which somebody is about to kill.
     negative: BySlot<i32>,
+    /// Names that are known to be missing; none where a dentry goes with its name.
+    removed: Option<Negatives>,
+    /// By file, the list that its dentry is on.
+    listed: BySlot<u32>,
     /// For each node a lock, with the list's head in its line, and the list's last dentry. None where dentries are kept in use.
     unused: Vec<(LockId, LineId)>,
     cpus_per_node: u32,
@@ -54,6 +59,8 @@ impl Dcache {
         Self {
             i_dir_seq: BySlot::default(),
             negative: BySlot::default(),
+            removed: (!fs.in_memory && rules.unlink_keeps_dentry).then(Negatives::default),
+            listed: BySlot::default(),
             in_lookup: (0..lines).map(|_| m.new_line(1)).collect(),
             unused: (0..nodes).map(|_| (m.new_lock(class), m.new_line(1))).collect(),
             cpus_per_node,
@@ -98,12 +105,78 @@ impl Dcache {
         }
     }
 
+    /// The dentry of a name that is removed stays and says that it is missing.
+    pub fn keeps_removed(&self) -> bool {
+        self.removed.is_some()
+    }
+
+    /// The dentry by which a name is known to be missing (`d_lookup`).
+    pub fn missing(&self, dir: DirId, name: &[u8]) -> Option<Negative> {
+        self.removed.as_ref()?.get(dir, name)
+    }
+
+    /// It is that no more.
+    pub fn take(&self, dir: DirId, name: &[u8]) -> Option<Negative> {
+        self.removed.as_ref()?.take(dir, name)
+    }
+
+    /// A name is made. Whether the dentry was there, which is now that of the file in this slot, on its list of unused ones.
+    pub fn found(&self, dir: DirId, name: &[u8], slot: Option<u32>) -> bool {
+        let found = self.take(dir, name);
+        if let (Some(list), Some(slot)) = (found.and_then(|found| found.list), slot) {
+            self.listed.put(slot, list);
+        }
+        found.is_some()
+    }
+
+    /// `dentry_unlink_inode`: a name, the last of a file if its slot is told, is missing from now on.
+    pub fn is_removed(&self, (dir, name): (DirId, &[u8]), slot: Option<u32>, memory: CachedId) {
+        let list = slot.and_then(|slot| self.list_of(slot));
+        if let Some(removed) = &self.removed {
+            removed.put(dir, name, Negative { memory, list });
+        }
+    }
+
+    /// A directory goes: how many names it is known not to have.
+    pub fn forget(&self, dir: DirId) -> u64 {
+        self.removed.as_ref().map_or(0, |removed| removed.forget(dir))
+    }
+
+    /// `d_lru_add`: the dentry of a file loses its last user.
+    pub async fn unused_of<M: Machine>(&self, m: &M, slot: u32) {
+        self.listed.put(slot, self.list_here(m));
+        self.unused(m).await;
+    }
+
+    /// `d_lru_del` of a file's dentry.
+    pub async fn unlist<M: Machine>(&self, m: &M, slot: u32) {
+        self.leave(m, self.list_of(slot)).await;
+    }
+
+    /// The same of one on this list.
+    pub async fn leave<M: Machine>(&self, m: &M, list: Option<u32>) {
+        if let Some(list) = list {
+            self.change_list(m, list).await;
+        }
+    }
+
+    fn list_of(&self, slot: u32) -> Option<u32> {
+        let list = self.listed.get(slot);
+        self.listed.forget(slot);
+        list
+    }
+
+    fn list_here<M: Machine>(&self, m: &M) -> u32 {
+        m.cpu() / self.cpus_per_node % (self.unused.len() as u32).max(1)
+    }
+
     /// `d_lru_add`, `list_lru_add`: the last user of a dentry has gone.
     pub async fn unused<M: Machine>(&self, m: &M) {
-        let Some((lock, last)) = self.unused.get((m.cpu() / self.cpus_per_node) as usize % self.unused.len().max(1))
-        else {
-            return;
-        };
+        self.change_list(m, self.list_here(m)).await;
+    }
+
+    async fn change_list<M: Machine>(&self, m: &M, list: u32) {
+        let Some((lock, last)) = self.unused.get(list as usize) else { return };
         m.lock(*lock, Side::Write).await;
         m.touch(*last, Access::Write);
         m.pay().await;

@@ -2,6 +2,7 @@
 
 use crate::filesystems::inodes::listed::{self, Entry};
 use crate::filesystems::inodes::times::Timed;
+use crate::filesystems::names::removal::{dput_removed, kill_replaced, shrink_children};
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
 use crate::waist::Machine;
@@ -101,7 +102,7 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     new_dentry(sb, m, parent, (dir, name)).await;
     sb.line.new_inode(m).await;
     let made = make.await;
-    made.iter().for_each(|made| sb.calls.is_child(m, dir, named(made)));
+    made.iter().for_each(|made| sb.calls.is_named(m, (dir, name), named(made)));
     sb.times.changed(m, Timed::Directory(dir));
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
@@ -110,16 +111,27 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     made
 }
 
-/// A new name has a dentry in its directory `parent`, which stays locked (`lookup_open`, `filename_create`).
-async fn new_dentry<M: Machine>(sb: &SuperBlock, m: &M, parent: LockId, (dir, name): (DirId, &[u8])) {
+/// A new name has a dentry in its directory `parent`, which stays locked (`lookup_open`, `filename_create`). Whether that was there.
+async fn new_dentry<M: Machine>(sb: &SuperBlock, m: &M, parent: LockId, (dir, name): (DirId, &[u8])) -> bool {
     sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     sb.calls.rename_lock.d_lookup(m).await;
+    let found = find_or_alloc(sb, m, (dir, name)).await;
+    sb.line.permission(m).await;
+    found
+}
+
+/// `d_lookup` of a name that is to be made: whether its dentry says that it is missing. Else one is made (`d_alloc`).
+async fn find_or_alloc<M: Machine>(sb: &SuperBlock, m: &M, (dir, name): (DirId, &[u8])) -> bool {
+    if let Some(dentry) = sb.calls.dcache.missing(dir, name) {
+        sb.calls.files.found_missing(m, dentry.memory);
+        return true;
+    }
     sb.calls.files.not_found(m, dir, name);
     sb.line.d_alloc(m).await;
     sb.calls.d_alloc(m, dir).await;
-    sb.line.permission(m).await;
+    false
 }
 
 /// `stat` of a name that does not exist. A negative dentry says so, to a walk without references and locks. tmpfs keeps none
@@ -175,18 +187,20 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
     m.run(Account::System, before).await;
     sb.calls.rename_lock.path_init(m).await;
     sb.calls.files.found(m, file.inode);
-    new_dentry(sb, m, parent, (dir, name)).await;
+    let found = new_dentry(sb, m, parent, (dir, name)).await;
     let rest = fs.look_up_free(m, dir, name, under).await;
     m.lock(inode, Side::Write).await;
     let linked = fs.link(m, dir, name, file, rest).await;
     if linked.is_ok() {
         sb.links.inc(file.inode);
-        sb.calls.is_linked(m, dir, file.inode);
+        sb.calls.is_linked(m, (dir, name), file.inode);
     }
     sb.times.changed(m, Timed::Directory(dir));
     sb.times.changed(m, Timed::File(file.inode));
     m.unlock(inode, Side::Write).await;
-    sb.calls.dcache.unused(m).await;
+    if !found {
+        sb.calls.dcache.unused(m).await;
+    }
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
@@ -220,7 +234,13 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     m.unlock(victim, Side::Write).await;
     fs.removed(m).await;
     m.might_sleep().await; // `dput`
-    sb.calls.dput_gone(m, dir, if last { listed::file(file.inode) } else { listed::OTHERS }).await;
+    dput_removed(
+        sb,
+        m,
+        (dir, name),
+        if last { (listed::file(file.inode), Some(file.inode)) } else { (listed::OTHERS, None) },
+    )
+    .await;
     m.unlock(parent, Side::Write).await;
     if last {
         sb.calls.drop_pages(m, &file).await;
@@ -253,13 +273,14 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
     sb.line.permission(m).await; // may_delete
     fs.rmdir(m, parent, name, dir).await;
     sb.line.nameless(m).await;
+    shrink_children(sb, m, dir).await;
     sb.times.changed(m, Timed::Directory(parent));
     m.unlock(locks.1, Side::Write).await;
     fs.evict_directory(m, parent, dir).await;
     sb.line.destroyed(m).await;
     fs.removed(m).await;
     m.might_sleep().await; // `dput`: inodegc's worker, which the eviction may have woken, runs before the parent is unlocked
-    sb.calls.dput_gone(m, parent, listed::directory(dir)).await;
+    dput_removed(sb, m, (parent, name), (listed::directory(dir), None)).await;
     m.unlock(locks.0, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
@@ -290,15 +311,14 @@ pub async fn rename<M: Machine, F: InodeOperations<M>>(
     sb.calls.rename_lock.d_lookup(m).await;
     sb.line.permission(m).await; // may_delete, may_create
     sb.calls.rename_lock.d_lookup(m).await;
-    sb.calls.files.not_found(m, names.into, names.to);
-    sb.line.d_alloc(m).await;
-    sb.calls.d_alloc(m, names.into).await;
+    find_or_alloc(sb, m, (names.into, names.to)).await;
     m.lock(inode, Side::Write).await;
     let renamed = fs.rename(m, dir, names, file, under).await;
     for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {
         sb.times.changed(m, changed);
     }
     sb.d_move(m, dir, names.into, file.inode).await;
+    kill_replaced(sb, m, (names.into, names.to)).await;
     m.unlock(inode, Side::Write).await;
     m.might_sleep().await; // `dput`
     sb.unlock_rename(m, new, old).await;

@@ -82,10 +82,17 @@ impl Calls {
         self.children.lists.add(dir, entry);
     }
 
-    /// The same of another name of a file, which has one already.
-    pub fn is_linked<M: Machine>(&self, m: &M, dir: DirId, slot: u32) {
+    /// A name that was among the children is this.
+    pub fn stays_child(&self, dir: DirId, entry: Entry) {
+        self.children.lists.add(dir, entry);
+    }
+
+    /// Another name of a file, which has one already, is a child.
+    pub fn is_linked<M: Machine>(&self, m: &M, name: (DirId, &[u8]), slot: u32) {
         if self.children.lists.list_of(listed::file(slot)).is_none() {
-            self.is_child(m, dir, listed::file(slot));
+            self.is_named(m, name, listed::file(slot));
+        } else {
+            self.dcache.found(name.0, name.1, None);
         }
     }
 

@@ -217,7 +217,7 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
         let c = &self.costs;
         let lookup = self.sb.calls.dcache.look_up(m, dir, name);
         let (inode, recycled) = self.new_file(m);
-        self.sb.calls.files.made(m, inode);
+        self.sb.calls.made(m, inode, (dir, name));
         self.info.count_inode(m).await;
         let rest = self
             .sb

@@ -239,7 +239,7 @@ impl Xfs {
             inode_classes: INODE_CLASSES.map(|(name, role)| m.class(name, role)),
             directory_classes: DIRECTORY_CLASSES.map(|(name, role)| m.class(name, role)),
             inode_lines: footprints.dir_inode,
-            inodegc: inactive::lists(lists, Limits::new(costs)?),
+            inodegc: inactive::lists(lists, Limits::new(costs)?.of(inactivation)),
             looks_beside_iolock: costs.rules().iolock_line == IolockLine::WithCtime
                 && costs.rules().atime == Atime::Relatime,
             inodegc_queue: (costs.rules().statfs_inodegc == StatfsInodegc::Flush).then(|| WorkQueue::new(m)),
@@ -353,6 +353,7 @@ impl Xfs {
 fn inodegc_lists(inactivation: Inactivation, groups: u32, cpus: CpuId) -> usize {
     match inactivation {
         Inactivation::Task => 0,
+        Inactivation::PerMount => 1,
         Inactivation::PerGroup => groups as usize,
         Inactivation::PerCpu => cpus as usize,
     }

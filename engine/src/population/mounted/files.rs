@@ -8,7 +8,7 @@ use crate::filesystems::system_calls::{Operations, Recorded};
 use crate::filesystems::{Audit, DirId, Filesystem, ROOT};
 use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
 use crate::waist::{Host, Machine, Placement, SpawnKind, TaskId, Time};
-use crate::workloads::acts::{Actor, Full, Pool};
+use crate::workloads::acts::{Actor, Full, Picks, Pool};
 use crate::workloads::arrivals::{Arrivals, Requests};
 use crate::workloads::binding::{at_nice, placements};
 use crate::workloads::fio::{self, Jobs};
@@ -269,11 +269,15 @@ impl Work {
             Self::Dbench(params) => (&params.format, Some(params.names)),
             _ => return Ok(Vec::new()),
         };
+        let picks = match self {
+            Self::Mix(mix) => mix.picks.map(|picks| (picks, Picks::new_lock(m))),
+            _ => None,
+        };
         let all = Pool::default();
         let pool = || if shared { all.clone() } else { Pool::default() };
         let actor = |dirs, task| {
             let new = Actor::new(m.clone(), fs.clone(), dirs, pool(), (task, format.clone()));
-            new.choosing(choice).reusing(names).staying(stays)
+            new.choosing(choice).reusing(names).staying(stays).picking(picks)
         };
         let mut actors: Vec<_> =
             tasks.enumerate().map(|(place, task)| actor(dirs[place % dirs.len()].clone(), task)).collect();

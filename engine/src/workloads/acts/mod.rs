@@ -5,15 +5,17 @@ mod draws;
 mod links;
 mod names;
 mod open;
+mod picks;
 mod words;
 
 use super::draw::{Choice, Places};
 use super::format::{Name, NameFormat};
 use crate::filesystems::{Attribute, DirId, File, Filesystem, Renaming};
-use crate::waist::Machine;
+use crate::waist::{LockId, Machine};
 use directories::MadeDir;
 use links::Links;
 use names::Names;
+pub use picks::Picks;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -76,6 +78,8 @@ pub struct Actor<M, F> {
     pub places: Places,
     /// What was written last: the first byte, and how many.
     place: (u64, u32),
+    /// It chooses files under a mutex.
+    picks: Option<(Picks, LockId)>,
 }
 
 /// Files that a walk finds in a directory before it goes on to the next.
@@ -110,6 +114,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             piece: 0,
             places: Places::Sequential,
             place: (0, 0),
+            picks: None,
         }
     }
 
@@ -152,6 +157,13 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
 
     /// Does one operation, on one of these files if it needs one; reads and writes are of `bytes`. Where a file is needed and there is none, one is created first.
     pub async fn act(&mut self, which: Which, act: Act, bytes: u32) -> Result<(), Full> {
+        self.pick(act).await;
+        self.do_act(which, act, bytes).await?;
+        self.give_back(act).await;
+        Ok(())
+    }
+
+    async fn do_act(&mut self, which: Which, act: Act, bytes: u32) -> Result<(), Full> {
         let (m, fs) = (self.m.clone(), self.fs.clone());
         match act {
             Act::Create => return self.create(bytes).await,

@@ -99,16 +99,24 @@ impl Btrfs {
         index
     }
 
+    /// `btrfs_lookup` of a name that is free, unless it is known to be missing.
+    pub(super) async fn look_up_name<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) {
+        let (c, d) = (&self.costs.create, self.directory(dir));
+        m.run(Account::System, self.sb.calls.lookup_free(dir, name, c.lookup)).await;
+        if self.sb.calls.dcache.missing(dir, name).is_none() {
+            self.read_item(m, items::dir_item(d.ino, name).key, c.read_leaf).await;
+        }
+    }
+
     /// `btrfs_create_common` under the directory's lock, of a file in a slot or of a directory: the new inode's number and index.
     pub(super) async fn new_inode<M: Machine>(&self, m: &M, dir: DirId, name: &[u8], slot: Option<u32>) -> (u64, u64) {
         let (c, d) = (&self.costs.create, self.directory(dir));
         m.touch(d.line, Access::Write);
-        let lookup = self.sb.calls.dcache.look_up(m, dir, name);
-        m.run(Account::System, c.lookup).await;
-        self.read_item(m, items::dir_item(d.ino, name).key, c.read_leaf).await;
+        let lookup = self.sb.calls.look_up(m, dir, name);
+        self.look_up_name(m, dir, name).await;
         self.sb.calls.dcache.looked_up(m, lookup);
         if let Some(slot) = slot {
-            self.sb.calls.files.made(m, slot);
+            self.sb.calls.made(m, slot, (dir, name));
         }
         m.run(Account::System, c.new_inode).await;
         self.read_item(m, items::inode_key(d.ino), c.read_leaf_again).await;

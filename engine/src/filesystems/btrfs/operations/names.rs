@@ -57,8 +57,7 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
     async fn look_up_free(&self, m: &M, dir: DirId, name: &[u8], time: Time) -> Time {
         let (c, d) = (&self.costs.create, self.directory(dir));
         m.touch(d.line, Access::Write);
-        m.run(Account::System, c.lookup).await;
-        self.read_item(m, items::dir_item(d.ino, name).key, c.read_leaf).await;
+        self.look_up_name(m, dir, name).await;
         time.saturating_sub(c.lookup)
     }
 

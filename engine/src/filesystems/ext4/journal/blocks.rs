@@ -115,6 +115,11 @@ impl Blocks {
         self.checkpoints.borrow().front().map(|c| c.transaction)
     }
 
+    /// How many blocks are on the list of the oldest transaction.
+    pub fn on_oldest_list(&self) -> u32 {
+        self.checkpoints.borrow().front().map_or(0, |c| c.left)
+    }
+
     /// The next block of the oldest transaction's list, if that is this one; it stays on the list.
     pub fn next_of(&self, transaction: u64) -> Option<Block> {
         let (heads, mut checkpoints) = (self.heads.borrow(), self.checkpoints.borrow_mut());

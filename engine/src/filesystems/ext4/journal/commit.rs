@@ -37,6 +37,7 @@ impl Journal {
             m.park().await;
         }
         self.switching.set(true);
+        self.clean_checkpoint_list(m).await;
         m.run(Account::System, self.costs.lock).await;
         self.switching.set(false);
         let transaction = self.running.get();

@@ -7,6 +7,7 @@
 //! while another was committed is in the next. Room in the log (`space`) comes from blocks that are written to their places.
 
 mod blocks;
+mod clean;
 mod commit;
 mod handles;
 mod reserved;
@@ -22,6 +23,7 @@ use crate::filesystems::BLOCK;
 use crate::waist::Machine;
 use crate::waist::{Access, LineId, LockId, Side, TaskId};
 use blocks::Blocks;
+use clean::CheckpointList;
 use commit::Shadow;
 use reserved::Reserved;
 use space::Space;
@@ -76,6 +78,7 @@ pub(super) struct Journal {
     /// Who waits for some transaction to be on disk (`j_wait_done_commit`), the newest last.
     syncers: RefCell<Vec<TaskId>>,
     blocks: Blocks,
+    checkpoint_list: CheckpointList,
     space: Space,
     area: LogArea,
     shadow: Cell<Shadow>,
@@ -120,6 +123,7 @@ impl Journal {
             requested: Cell::new(0),
             syncers: RefCell::default(),
             blocks: Blocks::default(),
+            checkpoint_list: CheckpointList::new(m, costs)?,
             // mke2fs puts it into the middle (`get_midpoint_journal_block` of e2fsprogs).
             area: LogArea::new(size / 2, u64::from(space.size) * u64::from(BLOCK)),
             space,

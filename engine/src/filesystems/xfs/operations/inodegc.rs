@@ -8,6 +8,7 @@
 //! 5.18 it also waits until they have returned (`xfs_inodegc_flush`).
 
 use crate::filesystems::costs::Costs;
+use crate::kernel::xfs::Inactivation;
 use crate::waist::Machine;
 use crate::waist::{Access, LineId, LockId, Side, TaskId, Time};
 use std::cell::{Cell, RefCell};
@@ -19,13 +20,23 @@ pub struct Limits {
     pub batch: usize,
     /// `XFS_INODEGC_MAX_BACKLOG`.
     pub throttle: usize,
+    /// The worker of the mount begins at once (`queue_delayed_work` without a delay), and nobody waits for it.
+    at_once: bool,
 }
 
 impl Limits {
     /// Those of the costs; the error names one that is missing.
     pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
         let count = |name: &str| costs.number(name).map(|n| n as usize);
-        Ok(Self { batch: count("inodegc_batch")?, throttle: count("inodegc_throttle")? })
+        Ok(Self { batch: count("inodegc_batch")?, throttle: count("inodegc_throttle")?, at_once: false })
+    }
+
+    /// Those of the kernel that frees inodes so.
+    pub fn of(self, inactivation: Inactivation) -> Self {
+        match inactivation {
+            Inactivation::PerMount => Self { throttle: usize::MAX, at_once: true, ..self },
+            _ => self,
+        }
     }
 }
 
@@ -107,7 +118,7 @@ impl InodeGc {
             self.since.set(m.now());
         }
         self.list.borrow_mut().push((slot, written));
-        if items > self.limits.batch {
+        if self.limits.at_once || items > self.limits.batch {
             self.push(m);
         } else {
             self.due.set(Some(m.wake_at_tick(self.worker.get(), 1)));

@@ -38,21 +38,21 @@ impl<M: Machine> InodeOperations<M> for Xfs {
 
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<u32, NoSpace> {
         let (c, d) = (&self.costs.create, self.directory(dir));
-        let lookup = self.sb.calls.dcache.look_up(m, dir, name);
-        m.run(Account::System, c.lookup).await;
-        self.lookup(m, &d, name).await;
+        let lookup = self.sb.calls.look_up(m, dir, name);
+        m.run(Account::System, self.sb.calls.lookup_free(dir, name, c.lookup)).await;
+        self.look_up_name(m, dir, name).await;
         self.sb.calls.dcache.looked_up(m, lookup);
         let slot = self.xfs_create(m, &d, name).await?;
-        self.sb.calls.files.made_dentry(m, slot);
+        self.sb.calls.made_dentry(m, slot, (dir, name));
         m.run(Account::System, c.tail).await;
         Ok(slot)
     }
 
     async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
         let (c, (before, after)) = (&self.costs.mkdir, self.sb.calls.mkdir());
-        let parent = self.directory(parent);
         m.run(Account::System, c.walk.saturating_sub(before)).await; // the trace has no event at the lock
-        self.lookup(m, &parent, name).await;
+        self.look_up_name(m, parent, name).await;
+        let parent = self.directory(parent);
         let dir = self.xfs_mkdir(m, &parent, name).await?;
         m.run(Account::System, c.exit.saturating_sub(after)).await;
         Ok(dir)
@@ -64,8 +64,8 @@ impl<M: Machine> InodeOperations<M> for Xfs {
 
     async fn look_up_free(&self, m: &M, dir: DirId, name: &[u8], time: Time) -> Time {
         let c = &self.costs.create;
-        m.run(Account::System, c.lookup).await;
-        self.lookup(m, &self.directory(dir), name).await;
+        m.run(Account::System, self.sb.calls.lookup_free(dir, name, c.lookup)).await;
+        self.look_up_name(m, dir, name).await;
         time.saturating_sub(c.lookup + c.lookup_end)
     }
 
@@ -119,6 +119,7 @@ impl Xfs {
         self.inodes.set_need_inactive(m, file.inode);
         let gc = match self.inactivation {
             Inactivation::Task => return self.inactive(m, file.inode, file.written).await,
+            Inactivation::PerMount => &self.inodegc[0],
             Inactivation::PerCpu => &self.inodegc[m.cpu() as usize],
             Inactivation::PerGroup => &self.inodegc[self.group_number(self.inodes.inode(file.inode).ino)],
         };

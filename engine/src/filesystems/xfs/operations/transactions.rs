@@ -41,8 +41,15 @@ fn sorted(old: &XfsDirectory, new: &XfsDirectory, inode: &Inode) -> arrayvec::Ar
 }
 
 impl Xfs {
+    /// A name that is free is looked up, unless it is known to be missing.
+    pub(super) async fn look_up_name<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) {
+        if self.sb.calls.dcache.missing(dir, name).is_none() {
+            self.lookup(m, &self.directory(dir), name).await;
+        }
+    }
+
     /// `xfs_lookup`: the directory's ILOCK shared, and its blocks down to the leaf.
-    pub(super) async fn lookup<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) {
+    async fn lookup<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) {
         let c = &self.costs.create;
         m.lock(d.ilock, Side::Read).await;
         let (form, touches) = {
@@ -306,7 +313,7 @@ impl Xfs {
         inode: Inode,
         under: Time,
     ) -> Result<(), NoSpace> {
-        self.lookup(m, new, names.to).await;
+        self.look_up_name(m, names.into, names.to).await;
         let ticket = self.log.reserve(m, TR_RENAME).await;
         let inodes = sorted(old, new, &inode);
         for &(_, ilock) in &inodes {
