@@ -337,8 +337,8 @@ BTRFS = [
     Fault(
         "btrfs: data that are replaced are not given back",
         B + "data/ordered.rs",
-        "self.give_back_data(m, replaced.gone).await;",
-        "if !FAULT { self.give_back_data(m, replaced.gone).await; }",
+        "for &gone in &replaced.gone {",
+        "for &gone in replaced.gone.iter().filter(|_| !FAULT) {",
     ),
     Fault(
         "btrfs: reads without a buffer lock nothing since 6.8",
