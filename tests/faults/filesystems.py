@@ -198,7 +198,7 @@ BTRFS = [
     ),
     Fault(
         "btrfs reclaim: maps of extents stay",
-        B + "data/mod.rs",
+        B + "data/maps.rs",
         "self.lacks_maps |= pages.take_released().into_iter().any(begins);",
         "self.lacks_maps |= pages.take_released().into_iter().any(begins) && !FAULT;",
     ),
@@ -222,7 +222,7 @@ BTRFS = [
     ),
     Fault(
         "btrfs reclaim: neighbours on disk have maps of their own",
-        B + "data/mod.rs",
+        B + "data/maps.rs",
         "|| !before.goes_on_in(extent)",
         "|| FAULT || !before.goes_on_in(extent)",
     ),
@@ -337,8 +337,8 @@ BTRFS = [
     Fault(
         "btrfs: data that are replaced are not given back",
         B + "data/ordered.rs",
-        "self.give_back_data(m, replaced.gone).await;",
-        "if !FAULT { self.give_back_data(m, replaced.gone).await; }",
+        "for &gone in &replaced.gone {",
+        "for &gone in replaced.gone.iter().filter(|_| !FAULT) {",
     ),
     Fault(
         "btrfs: reads without a buffer lock nothing since 6.8",
