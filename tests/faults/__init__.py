@@ -74,6 +74,7 @@ TESTS = {
         "ext4_journal",
         "part_of_a_block",
         "missing_names",
+        "negative_dentries",
     ),
 }
 """Tests by part, those that take least time first."""
