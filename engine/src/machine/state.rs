@@ -87,8 +87,6 @@ pub struct State {
     pub(super) idle: CpuSet,
     /// CPUs with tasks in their run queues.
     pub(super) queued: CpuSet,
-    /// CPUs with sleepers that have not left their run queues yet.
-    pub(super) delaying: CpuSet,
     /// Whether a CPU had two tasks since it was last looked (`rd->overloaded`).
     pub(super) overloaded: bool,
     /// When the averages of idle CPUs are brought up to date again.
@@ -183,7 +181,6 @@ impl State {
             cpus: (0..cpus).map(|_| Cpu::new(2 * from_ns(spec.kernel.constants.migration_cost))).collect(),
             idle,
             queued: CpuSet::default(),
-            delaying: CpuSet::default(),
             overloaded: false,
             next_blocked: 0,
             group_load: 0,

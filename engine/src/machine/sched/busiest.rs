@@ -53,9 +53,8 @@ impl State {
     pub(super) fn busiest_in(&self, cpu: CpuId, domain: Domain) -> Option<CpuId> {
         let mut parts = self.parts_of(cpu, domain);
         let own = parts.next()?;
-        let all = self.topology.group(cpu, domain.span);
-        let gives = |other| all.contains(&other) && !own.contains(&other) && self.in_queues(other) > 1;
-        if !self.queued.any(gives) && !self.delaying.any(gives) {
+        let mut others = self.topology.group(cpu, domain.span).filter(|other| !own.contains(other));
+        if !others.any(|other| self.in_queues(other) > 1) {
             return None; // whoever is busiest
         }
         let local = self.group_of(&own);

@@ -125,7 +125,6 @@ impl State {
         let level = self.tasks[id as usize].level;
         if leaving == Leaving::Sleeping && self.stays_delayed(cpu, level, Member::Task(id)) {
             self.cpus[cpu as usize].delayed += 1;
-            self.delaying.insert(cpu);
         } else {
             self.dequeue_entity(cpu, level, Member::Task(id));
             self.remove_from_queue(cpu, id);
@@ -190,19 +189,10 @@ impl State {
         entity.delayed = false;
         entity.lag = entity.lag.min(0);
         if matches!(member, Member::Task(_)) {
-            self.end_delay(cpu);
+            self.cpus[cpu as usize].delayed -= 1;
         }
         if level == Level::Group {
             self.group_has_less(cpu, true);
-        }
-    }
-
-    /// One less competes on `cpu` for the end of its delay.
-    fn end_delay(&mut self, cpu: CpuId) {
-        let delayed = &mut self.cpus[cpu as usize].delayed;
-        *delayed -= 1;
-        if *delayed == 0 {
-            self.delaying.remove(cpu);
         }
     }
 
@@ -221,7 +211,7 @@ impl State {
         self.start_waiting(cpu, level, member);
         self.update_load(cpu, level, member);
         if let Member::Task(id) = member {
-            self.end_delay(cpu);
+            self.cpus[cpu as usize].delayed -= 1;
             self.run_queue_mut(cpu, Level::Root).runnable += 1;
             self.add_to_queue(cpu, id);
         }
