@@ -169,10 +169,10 @@ impl DirtyFiles {
         let (end, page) = (self.size(slot), u64::from(BLOCK));
         let mut ahead = self.ahead.borrow_mut();
         let from = ahead.get(&slot).map_or(self.with_blocks(slot), |ahead| ahead.from);
-        let written = |number: &u64| ahead.get(&slot).is_some_and(|ahead| ahead.pages.contains(number));
         let first = offset.max(from) / page; // of a whole file only the pages behind `from` are gone through
-        let behind = (offset + u64::from(bytes)).min(end).div_ceil(page);
-        let pages: Vec<u64> = (first..behind).filter(|number| !written(number)).collect();
+        let behind = (offset + u64::from(bytes)).min(end).div_ceil(page).max(first);
+        let mut written = ahead.get(&slot).into_iter().flat_map(|ahead| ahead.pages.range(first..behind)).peekable();
+        let pages: Vec<u64> = (first..behind).filter(|number| written.next_if_eq(&number).is_none()).collect();
         let new: u64 = pages.iter().map(|number| ((number + 1) * page).min(end) - (number * page).max(from)).sum();
         let mut taken = 0;
         self.change(slot, |dirty, has_blocks| {
