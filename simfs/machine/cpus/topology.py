@@ -29,7 +29,8 @@ class Topology:
         """The scheduling domains of every CPU, the largest first: so many CPUs, in parts of so many."""
         self.within_llc = from_ns(costs["line_llc"])
         """Time to move a line between CPUs that share a last-level cache."""
-        self._within_socket, self._remote = from_ns(costs["line_socket"]), from_ns(costs["line_remote"])
+        self._within_socket = max(self.within_llc, from_ns(costs["line_socket"]))
+        self._remote = from_ns(costs["line_remote"])
         self._overlap: float = costs["line_overlap"]
         self.migrates = costs.get("line_migrates", 0) >= 0.5
         """A load takes a line that another CPU under the same last-level cache has modified."""

@@ -74,7 +74,7 @@ impl Topology {
             smt_speed: costs.smt_speed,
             transfers,
             within_llc: from_ns(costs.line_llc),
-            within_socket: from_ns(costs.line_socket),
+            within_socket: from_ns(costs.line_llc.max(costs.line_socket)),
             domains,
             overlap: costs.line_overlap,
             migrates: costs.line_migrates >= 0.5,
