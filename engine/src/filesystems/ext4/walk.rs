@@ -12,12 +12,13 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::inodes::listed;
 use crate::filesystems::{DirId, BLOCK};
 use crate::waist::Machine;
-use crate::waist::{Access, Account, Side};
+use crate::waist::{Access, Account, Side, Time};
 
 cost_table!(WalkCosts {
     before: ["openat.before_i_rwsem"],
     lookup: ["openat.under_i_rwsem"],
-    iget: ["cu_short.ext4_journal_start_sb"],
+    dx_probe: ["walk.dx_probe"],
+    iget: ["walk.iget"],
     stat: ["call.fstat"],
 });
 
@@ -44,9 +45,8 @@ impl Ext4 {
         m.run(Account::System, self.sb.calls.readdir_name() + c.before).await;
         m.lock(i_rwsem, Side::Read).await; // lookup_slow
         m.touch(line, Access::Read);
-        let htree = if self.is_htree(dir) { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
         self.find_name(m, dir, at).await;
-        m.run(Account::System, c.lookup + htree).await;
+        m.run(Account::System, c.lookup + self.finds_name(dir, names)).await;
         let number = u64::from(dir) << 32 | u64::from(nth);
         self.storage.memory.add_inode(m, &self.storage.writeback).await;
         let step = self.sb.inodes.look_up(m, number, c.iget).await;
@@ -75,5 +75,11 @@ impl Ext4 {
             self.info.get_block(m, Buffer::Root(dir)).await;
         }
         self.info.get_block(m, Buffer::Leaf(dir, at.leaf)).await;
+    }
+
+    /// How long the search for a name that is there takes: it ends in the middle of its block (`ext4_search_dir`), on the mean.
+    fn finds_name(&self, dir: DirId, names: u32) -> Time {
+        let search = self.entry.search * u64::from(names / self.leaves(dir).max(1)) / 2;
+        search + if self.is_htree(dir) { self.walk.0.dx_probe } else { 0 }
     }
 }
