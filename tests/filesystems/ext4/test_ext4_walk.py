@@ -43,6 +43,6 @@ def test_a_block_that_is_not_among_sixteen_takes_the_lock(
 
 
 def test_inodes_in_order_share_blocks(tmp_path: Path) -> None:
-    """Of names that are sorted by inodes a block is new once in 16, so at most one in all and one in 16 are looked for."""
+    """Names sorted by inodes: a leaf each time at most, and one block of inodes in 16."""
     names = looked_up(tmp_path, "workload.initial_files=12000")
     assert names < 1 + 1 / 16
