@@ -43,6 +43,5 @@ def test_a_block_that_is_not_among_sixteen_takes_the_lock(
 
 
 def test_inodes_in_order_share_blocks(tmp_path: Path) -> None:
-    """Names sorted by inodes: a leaf each time at most, and one block of inodes in 16."""
-    names = looked_up(tmp_path, "workload.initial_files=12000")
-    assert names < 1 + 1 / 16
+    """Sorted by inodes, 13 of 85 leaves are known, and a block of inodes is new once in 16; else 98 in 100 are new."""
+    assert looked_up(tmp_path, "workload.initial_files=12000") < 0.95
