@@ -8,6 +8,18 @@ from faults.fault import E, Fault, X
 
 OTHERS = [
     Fault(
+        "ext4 walk: a CPU knows more than sixteen buffers",
+        E + "filesystems/ext4/known_buffers.rs",
+        "known.truncate(KNOWN);",
+        "known.truncate(if FAULT { 8 * KNOWN } else { KNOWN });",
+    ),
+    Fault(
+        "ext4 walk: names are never sorted by inodes",
+        E + "filesystems/ext4/walk_order.rs",
+        "if names > SORTED {",
+        "if names > SORTED && !FAULT {",
+    ),
+    Fault(
         "walk: rename_lock is not read",
         E + "filesystems/names/rename_lock.rs",
         "if self.walks_read {",

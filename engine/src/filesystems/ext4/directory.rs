@@ -274,6 +274,11 @@ impl Ext4 {
         (d.i_rwsem, d.line, d.names.get())
     }
 
+    /// How many blocks with names it has.
+    pub(super) fn leaves(&self, dir: DirId) -> u32 {
+        self.directories.borrow().all[dir as usize].blocks.get()
+    }
+
     /// A name enters it.
     pub(super) fn enter_name(&self, dir: DirId, name: &[u8]) {
         self.directories.borrow().of(dir).enter(name);

@@ -14,6 +14,7 @@ mod ialloc;
 mod inode;
 mod inode_table;
 mod journal;
+mod known_buffers;
 mod linear;
 mod map_blocks;
 mod mballoc;
@@ -24,6 +25,7 @@ mod preallocate;
 mod sb_info;
 mod unjournaled;
 mod walk;
+mod walk_order;
 
 use super::cached::Looks;
 use super::costs::Costs;

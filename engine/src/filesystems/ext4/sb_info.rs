@@ -3,6 +3,7 @@
 //! It is a few stores each, which the traced steps around them have: holds are those of the lines.
 
 use super::ialloc::FLEX;
+use super::known_buffers::{Buffer, KnownBuffers};
 use crate::filesystems::costs::Costs;
 use crate::kernel::ext4::EsStats;
 use crate::waist::Machine;
@@ -75,6 +76,9 @@ pub(super) struct SbInfo {
     /// `private_lock` of the device's page cache, and whether who looks for a buffer takes it (until 6.14).
     private_lock: LockId,
     finds_locked: bool,
+    /// The buffers that walks have used, and a line for those of each CPU.
+    known: KnownBuffers,
+    counts: Vec<LineId>,
 }
 
 impl SbInfo {
@@ -89,6 +93,8 @@ impl SbInfo {
             flex_groups: (0..groups.div_ceil(u64::from(FLEX * COUNTS))).map(|_| m.new_line(1)).collect(),
             private_lock: m.new_lock(m.class("block.private_lock", "block.private_lock")),
             finds_locked: rules.private_lock,
+            known: KnownBuffers::new(m.cpus()),
+            counts: (0..m.cpus()).map(|_| m.new_line(1)).collect(),
         }
     }
 
@@ -115,6 +121,17 @@ impl SbInfo {
         if leaves > KNOWN - OTHERS {
             self.find_buffer(m).await;
         }
+    }
+
+    /// `__find_get_block` of a walk's: unless this CPU knows the buffer it is looked for, and gets a reference under the lock (`get_bh`).
+    pub async fn get_block<M: Machine>(&self, m: &M, buffer: Buffer) {
+        if self.known.knew(m.cpu(), buffer) || !self.finds_locked {
+            return;
+        }
+        m.lock(self.private_lock, Side::Write).await;
+        m.touch(self.counts[m.cpu() as usize], Access::Atomic);
+        m.settle().await;
+        m.unlock(self.private_lock, Side::Write).await;
     }
 
     /// `__find_get_block_slow`.

@@ -1,20 +1,24 @@
 //! A walk through directories whose files are not in memory: `getdents` and, for each name, a `stat` that finds the name (`ext4_lookup`)
 //! and reads the inode (`__ext4_iget`). Blocks of the inode table are read ahead 32 at a time (`inode_readahead_blks`) by whoever needs the
-//! first inode of them; blocks of directories are taken for read.
+//! first inode of them; blocks of directories are taken for read. Each block that is asked for is looked for among those that the CPU knows,
+//! and then under `private_lock` (`__ext4_read_dirblock` and `__ext4_get_inode_loc`, by `sb_getblk`).
 
 use super::ialloc::INODES_PER_BLOCK;
+use super::known_buffers::Buffer;
+use super::walk_order::{place, Place};
 use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::inodes::listed;
 use crate::filesystems::{DirId, BLOCK};
 use crate::waist::Machine;
-use crate::waist::{Access, Account, Side};
+use crate::waist::{Access, Account, Side, Time};
 
 cost_table!(WalkCosts {
     before: ["openat.before_i_rwsem"],
     lookup: ["openat.under_i_rwsem"],
-    iget: ["cu_short.ext4_journal_start_sb"],
+    dx_probe: ["walk.dx_probe"],
+    iget: ["walk.iget"],
     stat: ["call.fstat"],
 });
 
@@ -35,16 +39,19 @@ impl Ext4 {
     /// The `nth` file of a directory: its part of `getdents`, and `stat`. Inodes lie in the order of their files.
     pub(super) async fn walk_to<M: Machine>(&self, m: &M, dir: DirId, nth: u32) {
         m.at("walk");
-        let (c, (i_rwsem, line, _)) = (&self.walk.0, self.directory(dir));
+        let (c, (i_rwsem, line, names)) = (&self.walk.0, self.directory(dir));
+        let at = place(dir, nth, names, self.leaves(dir));
+        self.list_leaf(m, dir, nth, at.listed).await;
         m.run(Account::System, self.sb.calls.readdir_name() + c.before).await;
         m.lock(i_rwsem, Side::Read).await; // lookup_slow
         m.touch(line, Access::Read);
-        let htree = if self.is_htree(dir) { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
-        m.run(Account::System, c.lookup + htree).await;
+        self.find_name(m, dir, at).await;
+        m.run(Account::System, c.lookup + self.finds_name(dir, names)).await;
         let number = u64::from(dir) << 32 | u64::from(nth);
         self.storage.memory.add_inode(m, &self.storage.writeback).await;
         let step = self.sb.inodes.look_up(m, number, c.iget).await;
         let rest = self.sb.inodes.enter(m, listed::OTHERS, Some(number), step).await;
+        self.info.get_block(m, Buffer::Inodes(dir, at.inodes)).await; // __ext4_get_inode_loc
         m.run(Account::System, rest).await;
         if nth.is_multiple_of(READ_AHEAD * INODES_PER_BLOCK) {
             self.storage.read(m, READ_AHEAD * BLOCK).await;
@@ -52,5 +59,27 @@ impl Ext4 {
         m.unlock(i_rwsem, Side::Read).await;
         m.run(Account::System, c.stat).await;
         self.sb.calls.dcache.unused(m).await;
+    }
+
+    /// `ext4_htree_fill_tree`: a leaf, if listing has just come to it; its root is asked for at each part.
+    async fn list_leaf<M: Machine>(&self, m: &M, dir: DirId, nth: u32, leaf: u32) {
+        let (_, _, names) = self.directory(dir);
+        if nth == 0 || place(dir, nth - 1, names, self.leaves(dir)).listed != leaf {
+            self.info.get_block(m, Buffer::Leaf(dir, leaf)).await;
+        }
+    }
+
+    /// `dx_probe` reads the root, `ext4_dx_find_entry` the leaf; a directory of one block has no other.
+    async fn find_name<M: Machine>(&self, m: &M, dir: DirId, at: Place) {
+        if self.is_htree(dir) {
+            self.info.get_block(m, Buffer::Root(dir)).await;
+        }
+        self.info.get_block(m, Buffer::Leaf(dir, at.leaf)).await;
+    }
+
+    /// How long the search for a name that is there takes: it ends in the middle of its block (`ext4_search_dir`), on the mean.
+    fn finds_name(&self, dir: DirId, names: u32) -> Time {
+        let search = self.entry.search * u64::from(names / self.leaves(dir).max(1)) / 2;
+        search + if self.is_htree(dir) { self.walk.0.dx_probe } else { 0 }
     }
 }

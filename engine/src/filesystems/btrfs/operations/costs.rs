@@ -16,6 +16,7 @@ cost_table!(pub(super) CreateCosts {
     start: ["cu_l0.read_lock_fs_l0_3"],
     insert_inode: ["cu_l0.write_unlock_fs_l0"],
     inode_new: ["cu_l0.inode_new", "cu_l0.read_lock_fs_l0_4"],
+    iget: ["walk.iget"],
     insert_entry: ["cu_l0.write_unlock_fs_l0_2"],
     tail: ["openat.i_rwsem_tail"],
     open: ["openat.after_i_rwsem"],

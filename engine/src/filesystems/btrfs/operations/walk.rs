@@ -32,7 +32,7 @@ impl Btrfs {
         self.search_cold(m, dir, items::dir_item(d.ino, &nth.to_be_bytes()).key, c.read_leaf).await; // an entry of some hash
         let ino = self.inode_of(dir, nth);
         self.storage.memory.add_inode(m, &self.storage.writeback).await;
-        let step = self.sb.inodes.look_up(m, ino, c.inode_new).await;
+        let step = self.sb.inodes.look_up(m, ino, c.iget).await;
         let rest = self.sb.inodes.enter(m, listed::OTHERS, Some(ino), step).await;
         let rest = self.fs_root(ino).open_inodes.enter(m, rest).await;
         m.run(Account::System, rest).await;
