@@ -192,7 +192,7 @@ def anchor(heading: str) -> str:
 
 
 def test_tests_that_are_named_exist() -> None:
-    files = [*(ROOT / "tests").glob("*.py"), *(ROOT / "engine" / "tests").rglob("*.rs")]
+    files = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "engine" / "tests").rglob("*.rs")]
     known = {name for file in files for name in re.findall(r"(?:def|fn) (\w+)\(", text(file))}
     behaviours = (
         text(ROOT / "docs" / "machine" / "locks.md").partition("| behaviour | test |")[2].partition("\n\n")[0]

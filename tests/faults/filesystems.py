@@ -76,14 +76,14 @@ XFS = [
     Fault(
         "rmdir: the directory that goes is not locked",
         E + "filesystems/names/namei.rs",
-        "    m.lock(locks.1, Side::Write).await;\n    sb.line.permission(m).await; // may_delete\n    fs.rmdir(m, parent, name, dir).await;\n    sb.line.nameless(m).await;\n    sb.times.changed(m, Timed::Directory(parent));\n    m.unlock(locks.1, Side::Write).await;",
-        "    if !FAULT { m.lock(locks.1, Side::Write).await; }\n    sb.line.permission(m).await; // may_delete\n    fs.rmdir(m, parent, name, dir).await;\n    sb.line.nameless(m).await;\n    sb.times.changed(m, Timed::Directory(parent));\n    if !FAULT { m.unlock(locks.1, Side::Write).await; }",
+        "    m.lock(locks.1, Side::Write).await;\n    sb.line.permission(m).await; // may_delete\n    fs.rmdir(m, parent, name, dir).await;\n    sb.line.nameless(m).await;\n    shrink_children(sb, m, dir).await;\n    sb.times.changed(m, Timed::Directory(parent));\n    m.unlock(locks.1, Side::Write).await;",
+        "    if !FAULT { m.lock(locks.1, Side::Write).await; }\n    sb.line.permission(m).await; // may_delete\n    fs.rmdir(m, parent, name, dir).await;\n    sb.line.nameless(m).await;\n    shrink_children(sb, m, dir).await;\n    sb.times.changed(m, Timed::Directory(parent));\n    if !FAULT { m.unlock(locks.1, Side::Write).await; }",
     ),
     Fault(
         "rename: the file that moves is not locked",
         E + "filesystems/names/namei.rs",
-        "    m.lock(inode, Side::Write).await;\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {\n        sb.times.changed(m, changed);\n    }\n    sb.d_move(m, dir, names.into, file.inode).await;\n    m.unlock(inode, Side::Write).await;",
-        "    if !FAULT { m.lock(inode, Side::Write).await; }\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {\n        sb.times.changed(m, changed);\n    }\n    sb.d_move(m, dir, names.into, file.inode).await;\n    if !FAULT { m.unlock(inode, Side::Write).await; }",
+        "    m.lock(inode, Side::Write).await;\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {\n        sb.times.changed(m, changed);\n    }\n    sb.d_move(m, dir, names.into, file.inode).await;\n    kill_replaced(sb, m, (names.into, names.to)).await;\n    m.unlock(inode, Side::Write).await;",
+        "    if !FAULT { m.lock(inode, Side::Write).await; }\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {\n        sb.times.changed(m, changed);\n    }\n    sb.d_move(m, dir, names.into, file.inode).await;\n    kill_replaced(sb, m, (names.into, names.to)).await;\n    if !FAULT { m.unlock(inode, Side::Write).await; }",
     ),
     Fault(
         "xfs ifree: the inode stays on its unlinked list",

@@ -27,6 +27,7 @@ ERAS: dict[str, Eras] = {
     | {era: kind for era, kind in RWSEMS.items() if era >= (4, 8)},
     "vfs.freeze": {(3, 0): "percpu-rwsem"},
     "futex.bucket": SPINLOCKS,
+    "user.pick_lock": {(3, 0): "pthread-mutex"},
     "xfs.buffer": {(3, 0): "semaphore"},
     "ext4.buffer": {(3, 0): "bit-lock"},
     "mm.folio_lock": {(3, 0): "bit-lock"},

@@ -145,7 +145,7 @@ CASES = [
         "kernel: linux-6.11",
         "kernel: {profile: linux-6.11, rules: {xfs.inodegc: per-cpux}}",
         "5:52",
-        "is not one of task, per-group, per-cpu (did you mean 'per-cpu'?)",
+        "is not one of task, per-mount, per-group, per-cpu (did you mean 'per-cpu'?)",
     ),
     Case(
         "kernel: linux-6.11",
