@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 const US: Time = 1_000_000;
 const MS: Time = 1_000 * US;
-const LIMITS: Limits = Limits { batch: 32, throttle: 256 };
+const LIMITS: Limits = Limits { batch: 32, throttle: 256, at_once: false };
 
 /// When the worker started, and how many inodes it took.
 type Turns = Rc<RefCell<Vec<(Time, usize)>>>;

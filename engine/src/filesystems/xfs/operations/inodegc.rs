@@ -21,7 +21,7 @@ pub struct Limits {
     /// `XFS_INODEGC_MAX_BACKLOG`.
     pub throttle: usize,
     /// The worker of the mount begins at once (`queue_delayed_work` without a delay), and nobody waits for it.
-    at_once: bool,
+    pub at_once: bool,
 }
 
 impl Limits {
