@@ -124,11 +124,11 @@ def test_an_extent_of_the_log_is_filled_under_its_leafs_lock_before_5_18(tmp_pat
 
 
 OVERWRITTEN = (
-    "kind: mix, tasks: 8, files: 1, file_size: 8 MiB, synced: true, operations: ["
+    "kind: mix, tasks: 16, files: 1, file_size: 2 MiB, synced: true, operations: ["
     "{op: overwrite, weight: 30, size: 4 KiB, places: random, sync: true},"
-    " {op: overwrite, weight: 3, size: 256 KiB, places: random, sync: true}]"
+    " {op: overwrite, weight: 10, size: 256 KiB, places: random, sync: true}]"
 )
-"""The structures are compared with the files after each run."""
+"""So many extents that some ranges lie in two leaves. The structures are compared with the files after each run."""
 
 
 def test_a_write_takes_the_place_of_all_in_its_range(tmp_path: Path) -> None:
