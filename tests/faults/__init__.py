@@ -75,6 +75,7 @@ TESTS = {
         "part_of_a_block",
         "missing_names",
         "negative_dentries",
+        "ext4_walk",
     ),
 }
 """Tests by part, those that take least time first."""
