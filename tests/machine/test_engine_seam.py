@@ -62,6 +62,7 @@ def test_every_role_of_a_kernel_profile_is_taken_by_some_program() -> None:
             "xfs-sync-disk-rw",
             "fxmark-mwcl",
             "cna-open1",
+            "filebench-webproxy",
         )
     ]
     asks_blocked = first_point("file-locks-blocked")
