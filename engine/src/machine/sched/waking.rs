@@ -122,7 +122,7 @@ impl State {
 
     /// The waker pays for the wake-up of who slept on the CPU `home`. An idle CPU, or one to which it was `left`, is only told whom to
     /// wake, and does the rest before it switches (`ttwu_queue_wakelist`, `sched_ttwu_pending`), or in the interrupt after the switch
-    /// to another task. Costs of wake-ups and switches were measured within a socket; from another one their lines take longer.
+    /// to another task. Costs of wake-ups and switches are those within a socket; from another one their lines take longer.
     #[inline(always)]
     fn charge_waker(
         &mut self,
