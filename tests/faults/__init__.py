@@ -71,6 +71,7 @@ TESTS = {
         "page_fault_turns",
         "ext4_extents",
         "btrfs_io",
+        "btrfs_initial_files",
         "ext4_journal",
         "part_of_a_block",
         "missing_names",

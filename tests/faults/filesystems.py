@@ -143,6 +143,12 @@ XFS = [
 
 BTRFS = [
     Fault(
+        "files that are there before a run come while workers are in their tree",
+        E + "population/mounted/files.rs",
+        "        come_to_rest(m, fs).await;",
+        "        if !FAULT { come_to_rest(m, fs).await; }",
+    ),
+    Fault(
         "btrfs: a commit does not write the free space of groups that have changed",
         B + "space/cache_files.rs",
         "        self.write_out_cache(m, caches, &group).await;",

@@ -7,7 +7,8 @@ use crate::filesystems::open_files::thread_group::ThreadGroup;
 use crate::filesystems::system_calls::{Operations, Recorded};
 use crate::filesystems::{Audit, DirId, Filesystem, ROOT};
 use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
-use crate::waist::{Host, Machine, Placement, SpawnKind, TaskId, Time};
+use crate::waist::time::US;
+use crate::waist::{Host, Machine, Placement, SpawnKind, TaskId, Time, Witness};
 use crate::workloads::acts::{Actor, Full, Picks, Pool};
 use crate::workloads::arrivals::{Arrivals, Requests};
 use crate::workloads::binding::{at_nice, placements};
@@ -134,7 +135,7 @@ impl Crew {
 type Sets = Vec<Rc<[DirId]>>;
 
 /// Makes the directories of all loads, with the files that lie in them; loads that share theirs share them with each other.
-async fn directories<M: Machine, F: Filesystem<M>>(m: &M, fs: &F, crews: &[Crew]) -> Result<Vec<Sets>, Full> {
+async fn directories<M: Machine, F: Filesystem<M> + Witness>(m: &M, fs: &F, crews: &[Crew]) -> Result<Vec<Sets>, Full> {
     let sharing = || crews.iter().filter(|crew| !crew.own);
     let wide = sharing().map(|crew| crew.subdirectories).max().unwrap_or(0);
     let files = sharing().map(|crew| crew.initial_files).max().unwrap_or(0);
@@ -153,6 +154,7 @@ async fn directories<M: Machine, F: Filesystem<M>>(m: &M, fs: &F, crews: &[Crew]
             }
             made += 1;
         }
+        come_to_rest(m, fs).await;
         if initial_files > 0
             && fs.fill(&new, initial_files, crew.work.name_length(initial_files / count as u64)).is_err()
         {
@@ -165,6 +167,13 @@ async fn directories<M: Machine, F: Filesystem<M>>(m: &M, fs: &F, crews: &[Crew]
         all.push(own.chunks(crew.subdirectories).map(Rc::from).collect());
     }
     Ok(all)
+}
+
+/// Waits until nothing goes on in the background: files that are filled in enter the structures past all locks.
+async fn come_to_rest<M: Machine>(m: &M, fs: &impl Witness) {
+    while fs.under_way().is_some() {
+        m.sleep(1_000 * US).await;
+    }
 }
 
 fn full<M: Machine>(m: &M, what: &'static str) -> Full {
