@@ -87,6 +87,8 @@ class Kernel:
     """Who wakes somebody on an idle CPU leaves most of it to that CPU."""
     descheduling: str
     """What a waker does about a sleeper that its CPU has not switched from yet (`Scheduler._leaves_to_switch`)."""
+    debug_spinlock: bool
+    """Spinlocks check their owner, which lies in their line (`CONFIG_DEBUG_SPINLOCK`)."""
     semaphore_wake_queue: bool
     """Who releases a semaphore wakes the first waiter after the inner spinlock, and not under it."""
     busiest: str
@@ -190,6 +192,7 @@ class Kernel:
             kthread_stacking=rules["sched.kthread_stacking"],
             wakeup_queue=rules["sched.wakeup_queue"],
             descheduling=rules["sched.descheduling"],
+            debug_spinlock=rules["lock.debug_spinlock"],
             semaphore_wake_queue=rules["lock.semaphore_wake_queue"],
             busiest=rules["sched.busiest"],
             numa_imbalance=rules["sched.numa_imbalance"],

@@ -31,6 +31,7 @@ TESTS = {
         "lock_moments",
         "locks",
         "locks_spin",
+        "debug_spinlock",
         "mutex",
         "rwsem_eras",
         "eevdf",

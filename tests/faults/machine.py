@@ -6,6 +6,12 @@ from faults.fault import E, Fault, M
 
 MACHINE = [
     Fault(
+        "debug_spinlock: who releases does not look at the owner",
+        M + "locks/spinlock.rs",
+        "    cx.state().touch_lock(cx.id, lock, Access::Read);",
+        "    if !FAULT { cx.state().touch_lock(cx.id, lock, Access::Read); }",
+    ),
+    Fault(
         "hyper-threads: four of a core do more than two",
         M + "cpus/topology.rs",
         "others => 2.0 * self.smt_speed / f64::from(others + 1),",

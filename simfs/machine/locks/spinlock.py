@@ -35,6 +35,12 @@ class Spinlock(Lock):
         """Whether a newcomer must wait even if the lock is free."""
         return self.fifo and bool(self.waiters)
 
+    def acquire(self, task: Task, side: Side) -> Steps:
+        """Where owners are checked, who asks reads the owner first (`debug_spin_lock_before`)."""
+        if self.machine.kernel.debug_spinlock:
+            task.read(self.line)
+        yield from super().acquire(task, side)
+
     def try_fast(self, task: Task, side: Side) -> bool:
         """One atomic attempt: fails if the lock is held or, where there is a queue, somebody is in it."""
         task.atomic(self.line)
@@ -70,9 +76,11 @@ class Spinlock(Lock):
         self.tell_pollers(task)
 
     def release(self, task: Task, side: Side) -> Steps:
-        """As `unlock`."""
+        """As `unlock`; where owners are checked, the owner is read before (`debug_spin_unlock`)."""
+        if self.machine.kernel.debug_spinlock:
+            task.read(self.line)
+            yield from task.pay()
         self.unlock(task)
-        yield from ()
 
     def lock_raw(self, task: Task) -> Steps:
         """Take a raw spinlock inside another lock."""

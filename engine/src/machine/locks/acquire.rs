@@ -1,6 +1,6 @@
 //! A task acquires a lock of any kind. Written by hand, as programs do hardly anything else as often, and all have room for it.
 
-use super::{mutex_counted, rwsem, took};
+use super::{mutex_counted, rwsem, spinlock, took};
 use crate::machine::context::Context;
 use crate::machine::lock::LockKind;
 use crate::machine::state::State;
@@ -86,7 +86,10 @@ impl<'a> Acquire<'a> {
     fn begin(&mut self, mut s: RefMut<'a, State>, poll: &mut PollContext<'_>) -> Poll<()> {
         let (me, lock) = (self.cx.id, self.lock);
         let has = match s.locks[lock as usize].kind {
-            LockKind::Spin(_) => s.take_spinlock(me, lock),
+            LockKind::Spin(_) => {
+                spinlock::checked_before(&mut s, me, lock);
+                s.take_spinlock(me, lock)
+            }
             LockKind::Semaphore(_) => s.down(me, lock),
             _ => {
                 drop(s);

@@ -45,9 +45,13 @@ impl<'a> Release<'a> {
         let (cx, side) = (self.cx, self.side);
         let (lock, kind) = part(cx, self.lock);
         let over = match kind {
-            LockKind::Spin(_) => {
+            LockKind::Spin(_) if !spinlock::is_checked(&cx.state()) => {
                 spinlock::unlock(cx, lock);
                 true
+            }
+            LockKind::Spin(_) => {
+                self.runs = Some(Box::pin(spinlock::unlock_checked(cx, lock)));
+                return self.run_on(poll);
             }
             LockKind::Semaphore(_) => cx.state().up(cx.id, lock),
             _ => {

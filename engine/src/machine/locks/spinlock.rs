@@ -14,7 +14,7 @@ use super::release::Running;
 use crate::machine::context::Context;
 use crate::machine::lock::LockKind;
 use crate::machine::state::State;
-use crate::waist::{Access, LockId, Side, TaskId};
+use crate::waist::{Access, Account, LockId, Machine, Side, TaskId};
 use std::collections::VecDeque;
 
 /// Which spinlock.
@@ -138,6 +138,27 @@ pub(super) fn take_if_my_turn(s: &mut State, me: TaskId, lock: LockId) -> bool {
     }
     s.begin_hold(lock, me);
     true
+}
+
+/// Whether owners are checked (`CONFIG_DEBUG_SPINLOCK`). Left out: those of wait locks, and what the checks take beside the line.
+#[inline(always)]
+pub(super) fn is_checked(s: &State) -> bool {
+    s.kernel.rules.debug_spinlock
+}
+
+/// `debug_spin_lock_before`: who asks for the lock reads its owner first. That it is stored then is done while the line is there.
+#[inline(always)]
+pub(super) fn checked_before(s: &mut State, me: TaskId, lock: LockId) {
+    if is_checked(s) {
+        s.touch_lock(me, lock, Access::Read);
+    }
+}
+
+/// `debug_spin_unlock` and the release: the owner is read, which others' attempts have taken away, before both are stored.
+pub(super) async fn unlock_checked(cx: &Context, lock: LockId) {
+    cx.state().touch_lock(cx.id, lock, Access::Read);
+    cx.run(Account::System, 0).await;
+    unlock(cx, lock);
 }
 
 /// Releases the lock: one store, which the pollers see when their refetch is served.
