@@ -289,8 +289,10 @@ class Machine:
         stall = self._go_on(stall, window)
         self._start_window()
         operations: list[int] = []
+        ends = self.spec["workload"]["kind"] == "mix" and self.spec["workload"]["params"].get("ends", 0) > 0
         for batch in range(1, batches + 1):
-            stall = self._go_on(stall, window + duration * batch // batches)
+            if not (ends and all(task.background for task in self.living())):
+                stall = self._go_on(stall, window + duration * batch // batches)
             operations.append(self.counters.operations - sum(operations))
         stall = stall or waits_in_a_circle(self)
         self._book_everything()

@@ -197,6 +197,30 @@ BTRFS = [
         "if self.reserve_locks && !FAULT {",
     ),
     Fault(
+        "btrfs start: room for delayed references in all kernels",
+        B + "transaction/reclaim.rs",
+        "if self.reclaim.reserves_refs {",
+        "if FAULT || self.reclaim.reserves_refs {",
+    ),
+    Fault(
+        "btrfs tickets: an unlink takes nothing from the global reserve",
+        B + "transaction/tickets.rs",
+        "let fits = want.steals && self",
+        "let fits = !FAULT && want.steals && self",
+    ),
+    Fault(
+        "ext4 write: delayed allocation where nothing is free",
+        E + "filesystems/ext4/enospc.rs",
+        "2 * free < 3 * delayed || free < delayed + watermark",
+        "!FAULT && (2 * free < 3 * delayed || free < delayed + watermark)",
+    ),
+    Fault(
+        "xfs create: waits for no inode that is being freed",
+        X + "operations/enospc.rs",
+        'let waits: Vec<_> = self.inodegc.iter().filter_map(|gc| gc.flush(m)).collect();\n        for done in waits {\n            m.wchan("xfs_inodegc_flush");',
+        'let waits: Vec<_> = self.inodegc.iter().filter(|_| !FAULT).filter_map(|gc| gc.flush(m)).collect();\n        for done in waits {\n            m.wchan("xfs_inodegc_flush");',
+    ),
+    Fault(
         "btrfs write: a dirty page searches for its hole again and again",
         B + "data/mod.rs",
         "self.size && page >= self.mapped;",
@@ -313,8 +337,8 @@ BTRFS = [
     Fault(
         "btrfs create: no space is reserved",
         B + "transaction/mod.rs",
-        "        self.reservations.reserve(m).await;\n        self.enter(m, true).await",
-        "        if !FAULT { self.reservations.reserve(m).await; }\n        self.enter(m, true).await",
+        "        self.reservations.reserve(m).await;\n        Handle { bytes,",
+        "        if !FAULT { self.reservations.reserve(m).await; }\n        Handle { bytes,",
     ),
     Fault(
         "btrfs readdir: does not ask for delayed items",

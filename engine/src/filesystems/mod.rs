@@ -186,6 +186,8 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) -> impl Future<Output = ()>;
     /// [`initial_files`] that are there before the run begins: in the structures and not in memory. Takes no time.
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace>;
+    /// Other files take all room but for so many bytes. Takes no time.
+    fn fill_up(&self, free: u64) -> Result<(), NoSpace>;
     /// `open(O_CREAT|O_EXCL)` of a new name.
     fn create(&self, m: &M, dir: DirId, name: &[u8]) -> impl Future<Output = Result<File, NoSpace>>;
     /// `open` of a name that exists and is cached.

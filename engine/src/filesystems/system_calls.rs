@@ -166,6 +166,10 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         Ok(())
     }
 
+    fn fill_up(&self, free: u64) -> Result<(), NoSpace> {
+        self.fs.fill_up(free)
+    }
+
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
         let file = self.opening(m, "create", pin!(namei::create(&*self.fs, m, dir, name))).await?;
         self.ledger.enter(dir, name, file);

@@ -152,6 +152,10 @@ impl SuperBlock {
 pub(crate) trait SuperOperations<M: Machine>: Mounted {
     /// [`super::initial_files`] that are there before the run begins.
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace>;
+    /// Other files take all room but for so many bytes that a new file could have; an error where there is less. Takes no time.
+    fn fill_up(&self, _free: u64) -> Result<(), NoSpace> {
+        Ok(())
+    }
     /// A new file gets all its blocks. Nobody waits for a device.
     async fn lay_out(&self, _m: &M, _file: &File, _laid: LaidOut) {}
     /// `sync`: dirty pages are written (`sync_inodes_sb`), and what else the filesystem has to (`sync_fs`). By default nothing depends on it.

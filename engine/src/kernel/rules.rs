@@ -264,6 +264,8 @@ rules! {
     "btrfs.finds_new_bytes" => finds_new_bytes: bool = true;
     /// What who finds no room for metadata does (`__reserve_bytes`).
     "btrfs.reserving" => reserving: btrfs::Reserving = btrfs::Reserving::Tickets;
+    /// Who starts a change of items reserves room for as many delayed references, too (`btrfs_reserve_trans_metadata`).
+    "btrfs.reserves_refs" => reserves_refs: bool = true;
     /// How a search makes blocking locks of its path spinning again (`btrfs_clear_path_blocking`).
     "btrfs.path_clearing" => path_clearing: btrfs::PathClearing = btrfs::PathClearing::Never;
     /// The items of leaves are checked before they are written (`btrfs_check_leaf` in `btree_csum_one_bio`).

@@ -92,7 +92,9 @@ impl Native {
         self.state().start_window();
         let mut before = 0;
         for batch in 1..=Time::from(spec.batches) {
-            self.go_on(&mut outcome, window + (duration as u128 * batch as u128 / spec.batches as u128) as Time);
+            if !(spec.ends_with_tasks() && self.nobody_is_left()) {
+                self.go_on(&mut outcome, window + (duration as u128 * batch as u128 / spec.batches as u128) as Time);
+            }
             let operations = self.state().counters.operations;
             outcome.batch_operations.push(operations - before);
             before = operations;
@@ -104,6 +106,11 @@ impl Native {
         self.state().book_sleeps();
         outcome.broken = self.check_laws(window);
         outcome
+    }
+
+    /// All tasks of the workload have ended.
+    fn nobody_is_left(&self) -> bool {
+        self.state().tasks.iter().all(|task| task.background || task.status == Status::Dead)
     }
 
     /// Runs until everything is set up, and starts the clock.

@@ -104,6 +104,9 @@ pub struct FilesystemSpec {
     /// Size of the device.
     #[serde(default)]
     pub size_bytes: Option<u64>,
+    /// Bytes that are free when the tasks start, the rest being other files'; when absent, what the files of the load leave.
+    #[serde(default)]
+    pub free_bytes: Option<u64>,
     /// XFS: number of allocation groups; the default of `mkfs.xfs` when absent.
     #[serde(default)]
     pub agcount: Option<u32>,
@@ -173,6 +176,12 @@ pub struct CostTable {
 }
 
 impl RunSpec {
+    /// Whether the run ends when all tasks have, in the part of the window in which the last one does.
+    pub fn ends_with_tasks(&self) -> bool {
+        let mix = self.groups.is_empty() && self.workload.kind == WorkloadKind::Mix;
+        mix && self.workload.number("ends") > 0.0
+    }
+
     /// Parses and checks a spec. The error names the JSON path and what is wrong.
     pub fn from_json(text: &str) -> Result<Self, String> {
         let spec: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;

@@ -137,6 +137,7 @@ const MIX: Table = &[&[
     ("watched", Number(0.0)),
     ("unlinked", Number(0.0)),
     ("shared_open", Number(0.0)),
+    ("ends", Number(0.0)),
     ACT_NAMES,
     ("names", Optional),
     ("begin_ns", Number(0.0)),

@@ -53,6 +53,8 @@ pub struct Mix {
     pub picks: Option<Picks>,
     /// Within which tasks begin.
     begin: Time,
+    /// A task ends when it has no file left.
+    ends: bool,
 }
 
 impl Mix {
@@ -78,6 +80,7 @@ impl Mix {
             user: from_ns(w.number("user_ns") * speed),
             picks: Picks::of(w, speed),
             begin: from_ns(w.number("begin_ns")),
+            ends: w.number("ends") > 0.0,
         })
     }
 }
@@ -125,12 +128,12 @@ fn number(o: &Value, key: &str, default: f64) -> f64 {
     o[key].as_f64().unwrap_or(default)
 }
 
-/// Runs the mix for ever, from some moment within the time in which tasks begin.
+/// Runs the mix for ever or as long as there are files, from some moment within the time in which tasks begin.
 pub async fn run<M: Machine, F: Filesystem<M>>(m: M, mut actor: Actor<M, F>, mix: Rc<Mix>, requests: Requests) {
     if mix.begin > 0 {
         m.sleep((uniform(actor.random()) * mix.begin as f64) as Time).await;
     }
-    loop {
+    while !(mix.ends && actor.files() == 0) {
         let request = taken(&m, &requests).await;
         if turn(&m, &mut actor, &mix).await.is_err() {
             return;

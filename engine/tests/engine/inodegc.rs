@@ -52,7 +52,7 @@ fn turns(cpus: u32, count: u32, interval: Time, sleeps: bool, each: Time) -> Vec
             } else {
                 m.run(Account::System, interval).await;
             }
-            assert!(gc.queue(&m, inode, false).is_none());
+            assert!(gc.queue(&m, inode, false, false).is_none());
         }
         m.sleep(100 * MS).await;
     });
@@ -96,7 +96,7 @@ fn hurried(count: u32, waits: bool) -> (Vec<(Time, usize)>, Vec<Time>) {
     native.spawn(Placement::Pinned(1), SpawnKind::Foreground, move |m| async move {
         for _ in 0..2 {
             for inode in 0..count {
-                assert!(gc.queue(&m, inode, false).is_none());
+                assert!(gc.queue(&m, inode, false, false).is_none());
             }
             gc.push(&m);
             if let Some(flushed) = gc.flush(&m).filter(|_| waits) {
@@ -143,7 +143,7 @@ fn who_flushes_waits_for_a_worker_whose_list_is_empty() {
     });
     gc.set_worker(worker);
     native.spawn(Placement::Pinned(1), SpawnKind::Foreground, move |m| async move {
-        gc.queue(&m, 0, false);
+        gc.queue(&m, 0, false, false);
         gc.push(&m);
         m.sleep(MS).await;
         let flushed = gc.flush(&m).expect("the worker is at work");

@@ -38,6 +38,8 @@ def filesystem_spec(scenario: Scenario, machine: Mapping[str, Any]) -> dict[str,
     if not isinstance(use, Tmpfs) and use.cached_inodes is not None:
         costs["cached_inodes"] = use.cached_inodes
     spec: dict[str, Any] = {"kind": use.kind, "size_bytes": use.size, "costs": costs}
+    if not isinstance(use, Tmpfs) and use.free is not None:
+        spec["free_bytes"] = use.free
     if isinstance(use, Xfs):
         spec |= {key: getattr(use, key) for key in ("agcount", "iolock", "buffered_io")}
         if use.log_size is not None:

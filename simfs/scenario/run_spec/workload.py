@@ -86,6 +86,7 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         params |= {"order": use.order, "file_set": use.file_set, "files": use.files}
         params |= {"threads": float(use.threads), "descriptors": float(use.descriptors)}
         params |= {"watched": float(use.watched), "unlinked": float(use.unlinked)}
+        params |= {"ends": float(use.ends)} if use.ends else {}
         params |= {"shared_open": 1.0} if use.shared_open else {}
         params |= {} if use.names is None else {"names": use.names}
         params |= {} if use.begin is None else {"begin_ns": use.begin}

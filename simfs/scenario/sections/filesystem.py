@@ -6,8 +6,8 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
-from simfs.scenario.sections.section import Section, Text, refusal
-from simfs.scenario.sections.units import Duration, Size, size_between
+from simfs.scenario.sections.section import Section, Text, refusal, refusal_at
+from simfs.scenario.sections.units import Duration, Room, Size, size_between
 from simfs.scenario.sections.words import Named
 
 INDEX_LOCKS = {"interval-tree": "qspinlock", "btree": "mutex"}
@@ -44,7 +44,27 @@ CachedInodes = Annotated[
 ]
 
 
-class Xfs(Section):
+class OnDevice(Section):
+    """A filesystem on a device, of which other files may have a part."""
+
+    size: Size = Field(default=8 << 30, description="Size of the device.")
+    free: Room | None = Field(
+        default=None,
+        description="Bytes that are free when the tasks start: other files have the rest. null: what the files of the"
+        " load leave.",
+    )
+
+    @model_validator(mode="after")
+    def _free_fits(self) -> Self:
+        if self.free is not None and self.free >= self.size:
+            raise refusal_at(
+                ("free",),
+                f"{self.free / 2**20:g} MiB: less than the filesystem has, which is {self.size / 2**20:g} MiB",
+            )
+        return self
+
+
+class Xfs(OnDevice):
     """XFS. Geometry follows mkfs.xfs."""
 
     MIN_AG_BYTES: ClassVar[int] = 16 << 20
@@ -55,7 +75,6 @@ class Xfs(Section):
     profile: Text | None = Field(
         default=None, description="Cost profile in models/filesystems; 'xfs' when absent."
     )
-    size: Size = Field(default=8 << 30, description="Size of the device.")
     agcount: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
         default=4, description="Allocation groups."
     )
@@ -117,7 +136,7 @@ class Xfs(Section):
         return {"range_lock": INDEX_LOCKS[self.iolock]} if self.iolock in INDEX_LOCKS else {}
 
 
-class Btrfs(Section):
+class Btrfs(OnDevice):
     """btrfs on one device."""
 
     MOVED: ClassVar[dict[str, str]] = {
@@ -129,7 +148,6 @@ class Btrfs(Section):
     profile: Text | None = Field(
         default=None, description="Cost profile in models/filesystems; 'btrfs' when absent."
     )
-    size: Size = Field(default=8 << 30, description="Size of the device.")
     nodatacow: StrictBool = Field(
         default=False, description="Mounted with nodatacow: what has an extent is written in place."
     )
@@ -148,7 +166,7 @@ class Btrfs(Section):
     )
 
 
-class Ext4(Section):
+class Ext4(OnDevice):
     """ext4."""
 
     MOVED: ClassVar[dict[str, str]] = {
@@ -160,7 +178,6 @@ class Ext4(Section):
     profile: Text | None = Field(
         default=None, description="Cost profile in models/filesystems; 'ext4' when absent."
     )
-    size: Size = Field(default=8 << 30, description="Size of the device.")
     journal: StrictBool = Field(default=True, description="Whether it has a journal.")
     inode_ratio: Annotated[Size, size_between(1 << 10, 64 << 20)] = Field(
         default=16 << 10, description="Bytes for each inode, as mkfs.ext4 -i has it."

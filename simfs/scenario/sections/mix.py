@@ -110,6 +110,11 @@ class Mix(Naming, Serving):
         default="random",
         description="Of which any is taken: 'zipf:1.2' takes the first ones the most often, by Zipf's law.",
     )
+    ends: StrictBool = Field(
+        default=False,
+        description="A task ends when it has no file left, and the run with the last task (in the twentieth of the"
+        " window in which that is); else a file is made where there is none.",
+    )
     subdirectories: Subdirectories = 1
     initial_files: InitialFiles = 0
 

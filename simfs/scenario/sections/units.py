@@ -205,6 +205,20 @@ Size = Annotated[
 ]
 """Bytes, at least 1."""
 
+Room = Annotated[
+    int,
+    BeforeValidator(size),
+    _between(0, MAX_BYTES, "a size in bytes"),
+    PlainSerializer(format_size, return_type=str),
+    _schema(
+        "A size with its unit (B, KiB, MiB, GiB, TiB, kB, MB, GB, TB), or 0.",
+        _NUMBER + _SIZE_UNIT,
+        "20 MiB",
+        zero=True,
+    ),
+]
+"""Bytes, at least 0."""
+
 Rate = Annotated[
     float,
     BeforeValidator(rate),

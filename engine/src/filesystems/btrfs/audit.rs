@@ -226,7 +226,7 @@ impl Btrfs {
             }
         }
         let others = known.iter().filter(|(place, _)| !used.contains_key(place)).collect::<Vec<_>>();
-        let of_mkfs = items::OTHER_TREES + 1;
+        let of_mkfs = items::OTHER_TREES + 1 + self.extents.refs.space.borrow().ballast().len();
         if others.len() != of_mkfs {
             return Err(format!(
                 "{} extents are in the extent tree and nobody's, besides {of_mkfs} of mkfs: {:?}",
@@ -247,6 +247,7 @@ impl Btrfs {
         self.of_trees(|_, tree| use_all(tree));
         self.fs_roots.borrow().iter().for_each(|fs_root| use_all(&fs_root.log.root.tree.borrow()));
         use_all(&self.log_roots.root.tree.borrow());
+        used.extend(space.ballast().iter().map(|&place| (place, u64::from(NODE_SIZE))));
         space.audit(&Usage { used: used.into_iter().collect(), others: items::OTHER_TREES })
     }
 

@@ -187,7 +187,7 @@ impl Btrfs {
             ordered: OrderedExtents::new(m, costs)?,
             sums: SumWorkers::new(m, costs)?,
             direct: Direct::new(costs)?,
-            reclaim: Reclaim::new(costs.rules().reserving),
+            reclaim: Reclaim::new(&costs.rules()),
             outstanding: Outstanding::default(),
             commits: Commits::new(costs)?,
             fsync: Fsync::new(costs)?,

@@ -22,6 +22,10 @@ impl<M: Machine> SuperOperations<M> for Ext4 {
         Ok(())
     }
 
+    fn fill_up(&self, free: u64) -> Result<(), NoSpace> {
+        self.leave_free(free)
+    }
+
     async fn lay_out(&self, m: &M, file: &File, laid: LaidOut) {
         let pages = self.io.open(m, file.inode, self.i_rwsem(file), laid);
         self.fsync.dirty.lay_out(file.inode, pages.clone());
@@ -67,7 +71,7 @@ impl<M: Machine> FileOperations<M> for Ext4 {
             self.fsync.dirty.overwrite(file.inode, bytes);
         }
         self.journal_write(m, file.inode, bytes, grows).await;
-        if grows {
+        if grows && !self.allocates_now(m, file.inode, size, bytes).await {
             self.delay_blocks(m, file.inode, size, bytes).await;
         }
         size

@@ -6,6 +6,7 @@ mod costs;
 mod direct;
 mod directory;
 mod dirhash;
+mod enospc;
 mod file;
 pub mod file_io;
 mod fsync;
@@ -53,7 +54,7 @@ use mballoc::Mballoc;
 use orphan::Orphans;
 use preallocate::Preallocate;
 use sb_info::SbInfo;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use unjournaled::{shorten_unless, Unjournaled};
 use walk::Walk;
@@ -121,6 +122,10 @@ pub struct Ext4 {
     /// Who deletes a name writes all of its record.
     wipes_entries: bool,
     files: RefCell<Files>,
+    /// Blocks of all groups.
+    blocks: u64,
+    /// Other files have been given most of it, so that all blocks count.
+    filled: Cell<bool>,
 }
 
 impl Ext4 {
@@ -188,6 +193,8 @@ impl Ext4 {
             leaf: Looks::at(lines("ext4_buffer.index")?, lines("ext4_leaf.search")?),
             directory_lines: lines("ext4_dir_inode.struct")? + lines("ext4_dir_block.data")?,
             files: RefCell::default(),
+            blocks: size / u64::from(super::BLOCK),
+            filled: Cell::default(),
         };
         fs.storage.memory.register(fs.sb.shrinker(costs, true, Vec::new())?);
         fs.add_directory(m, root, None);

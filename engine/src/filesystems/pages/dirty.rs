@@ -81,9 +81,41 @@ pub struct DirtyFiles {
     /// Bytes of all files that have blocks, and the most so far: blocks that were given back are used again before others.
     placed: Cell<u64>,
     most_placed: Cell<u64>,
+    /// Blocks of all files: all that they need, and those that are still to be allocated.
+    needed: Cell<Needed>,
+}
+
+/// Blocks that files need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needed {
+    /// All of them.
+    pub all: u64,
+    /// Still to be allocated.
+    pub delayed: u64,
+}
+
+impl Needed {
+    fn of(dirty: &Dirty, has_blocks: u32) -> Self {
+        let page = u64::from(BLOCK);
+        let all = (u64::from(dirty.new) + u64::from(has_blocks)).div_ceil(page);
+        Self { all, delayed: all - u64::from(has_blocks).div_ceil(page) }
+    }
 }
 
 impl DirtyFiles {
+    /// Blocks that all files need (of those that were laid out, none).
+    pub fn needed(&self) -> Needed {
+        self.needed.get()
+    }
+
+    /// So many bytes at the end of a file have got blocks, and are still to be written.
+    pub fn allocated(&self, slot: u32, bytes: u32) {
+        self.change(slot, |dirty, has_blocks| {
+            let bytes = bytes.min(dirty.new);
+            (dirty.new, dirty.over, *has_blocks) = (dirty.new - bytes, dirty.over + bytes, *has_blocks + bytes);
+        });
+    }
+
     /// So many bytes at the end of a file.
     pub fn append(&self, slot: u32, bytes: u32) {
         let last = self.size(slot) / u64::from(BLOCK);
@@ -240,8 +272,11 @@ impl DirtyFiles {
             files.resize(slot + 1, Default::default());
         }
         let (dirty, has_blocks) = &mut files[slot];
-        let before = u64::from(*has_blocks);
+        let (before, needed) = (u64::from(*has_blocks), Needed::of(dirty, *has_blocks));
         change(dirty, has_blocks);
+        let (now, all) = (Needed::of(dirty, *has_blocks), self.needed.get());
+        self.needed
+            .set(Needed { all: all.all + now.all - needed.all, delayed: all.delayed + now.delayed - needed.delayed });
         self.placed.set(self.placed.get() - before + u64::from(*has_blocks));
     }
 }
@@ -309,6 +344,20 @@ mod tests {
         assert_eq!((first(3, 8192), first(4, 4096)), (Some(8192), Some(4096)));
         files.forget(3);
         assert_eq!((first(5, 4096), first(6, 12288)), (Some(0), Some(8192)));
+    }
+
+    #[test]
+    fn blocks_are_counted_by_file_and_delayed_until_they_are_allocated() {
+        let files = DirtyFiles::default();
+        files.append(3, 1);
+        files.append(4, 4097);
+        assert_eq!(files.needed(), Needed { all: 3, delayed: 3 });
+        files.allocated(4, 4097);
+        assert_eq!((files.needed(), files.has_new(4)), (Needed { all: 3, delayed: 1 }, false));
+        assert_eq!(files.take_piece(4, Wanted::ALL), piece(4097, None, false));
+        files.take_piece(3, Wanted::ALL);
+        files.forget(4);
+        assert_eq!(files.needed(), Needed { all: 1, delayed: 0 });
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::kernel::xfs::{Inactivation, IolockLine, StatfsInodegc, UnlinkedList};
 use crate::waist::time::from_ns;
 use crate::waist::{ClassId, CpuId, LineId, LockId, Time};
 use crate::waist::{Host, Machine, Placement, SpawnKind};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -183,6 +183,8 @@ pub struct Xfs {
     free_directories: RefCell<Vec<DirId>>,
     /// `m_agirotor`, of which each new directory takes the next value.
     pub(super) rotor: LineId,
+    /// Other files have been given most of it, so that all blocks count.
+    pub(super) filled: Cell<bool>,
 }
 
 /// Cache lines that a transaction writes, by object.
@@ -258,6 +260,7 @@ impl Xfs {
             directory_buffers: DirectoryBuffers::new(m, geometry, footprints.buffer, costs)?,
             free_directories: RefCell::default(),
             rotor: m.new_line(1),
+            filled: Cell::default(),
         };
         fs.storage.memory.register(fs.sb.shrinker(costs, false, Vec::new())?); // inode_fake_hash
         let number = fs.number(geometry.root_ino());

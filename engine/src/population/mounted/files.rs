@@ -33,8 +33,9 @@ pub(super) fn start<H: Host, F: Operations<H::Handle> + Audit>(
     if host.watch(|| fs.clone()) {
         fs.keep();
     }
+    let free = spec.filesystem.free_bytes;
     if let Work::Fio(jobs) = crews[0].work {
-        return fio_tasks(host, fs, jobs, spec.workload.tasks, placements(&spec.machine, spec.loads()[0]));
+        return fio_tasks(host, fs, (jobs, free), spec.workload.tasks, placements(&spec.machine, spec.loads()[0]));
     }
     host.spawn(Placement::Anywhere, SpawnKind::Setup, move |m: H::Handle| async move {
         let Ok(sets) = directories(&m, &*fs, &crews).await else { return };
@@ -47,6 +48,9 @@ pub(super) fn start<H: Host, F: Operations<H::Handle> + Audit>(
         }
         if crews.iter().any(|crew| crew.synced) {
             fs.sync_all(&m).await;
+        }
+        if fill_up(&m, &*fs, free).is_err() {
+            return;
         }
         for ((crew, dirs), actors) in crews.into_iter().zip(sets).zip(actors) {
             crew.start(&m, &fs, &dirs, actors);
@@ -181,11 +185,19 @@ fn full<M: Machine>(m: &M, what: &'static str) -> Full {
     Full
 }
 
+/// Other files take what is not to be free.
+fn fill_up<M: Machine, F: Filesystem<M>>(m: &M, fs: &F, free: Option<u64>) -> Result<(), Full> {
+    match free.map(|bytes| fs.fill_up(bytes)) {
+        Some(Err(_)) => Err(full(m, "no space left of as much as filesystem.free says, beside the files of the load")),
+        _ => Ok(()),
+    }
+}
+
 /// One setup task lays the files out, then starts the jobs.
 fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(
     host: &mut H,
     fs: Rc<F>,
-    jobs: Jobs,
+    (jobs, free): (Jobs, Option<u64>),
     tasks: u32,
     placements: impl Iterator<Item = Placement> + 'static,
 ) -> Result<(), String> {
@@ -200,6 +212,9 @@ fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(
                 Ok(file) => files.push(file),
                 Err(_) => return m.give_up("no space left for the files"),
             }
+        }
+        if fill_up(&m, &*fs, free).is_err() {
+            return;
         }
         for (task, placement) in (0..tasks).zip(placements) {
             let (fs, file) = (fs.clone(), files[task as usize % files.len()]);

@@ -137,7 +137,7 @@ impl Btrfs {
             m.unlock(inode.i_rwsem, side).await;
         }
         self.reclaim_if_needed(m); // btrfs_delalloc_reserve_metadata
-        self.wait_for_room(m).await;
+        self.reserve_extent(m).await;
         m.run(Account::System, c.reserve).await;
         let before = self.data(slot).extent_of(io.offset).filter(|_| self.nodatacow);
         if let Some(before) = before {

@@ -218,7 +218,7 @@ impl Btrfs {
         self.update_root_times(m, ordered.extent.item.key.inode()).await;
         self.data(ordered.slot).written(ordered.extent, self.transid());
         self.transaction.reservations.release(m).await; // `btrfs_remove_ordered_extent`
-        self.transaction.end(m, handle).await;
+        self.end_transaction(m, handle).await;
         self.ordered.under_way.borrow_mut().remove(&id);
         self.ordered.bytes.set(self.ordered.bytes.get() - ordered.extent.bytes);
         self.grant_tickets(m).await;

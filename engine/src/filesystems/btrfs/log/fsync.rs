@@ -111,7 +111,7 @@ impl Btrfs {
             None => false,
         };
         if synced {
-            self.transaction.end(m, handle).await;
+            self.end_transaction(m, handle).await;
         } else {
             self.commit_for_fsync(m, handle).await;
         }

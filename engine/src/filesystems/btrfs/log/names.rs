@@ -108,7 +108,7 @@ impl Btrfs {
             NewName::Logged(_) | NewName::NotLogged => true,
         };
         if done {
-            self.transaction.end(m, handle).await;
+            self.end_transaction(m, handle).await;
         } else {
             self.commit_for_fsync(m, handle).await;
         }

@@ -97,7 +97,7 @@ impl Btrfs {
         ops.release_path(&mut path).await;
         self.update_root_times(m, item.key.inode()).await;
         self.data(slot).change(self.transid());
-        self.transaction.end(m, handle).await;
+        self.end_transaction(m, handle).await;
         self.transaction.reservations.release(m).await; // `btrfs_delalloc_release_metadata`
     }
 

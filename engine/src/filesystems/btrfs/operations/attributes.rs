@@ -45,7 +45,7 @@ impl Btrfs {
         if new && self.dirty_inode == DirtyInode::Joins {
             self.transaction.reservations.reserve(m).await; // `btrfs_delayed_inode_reserve_metadata`
         }
-        self.transaction.end(m, handle).await;
+        self.end_transaction(m, handle).await;
         self.balance_delayed_items(m).await;
     }
 
@@ -66,6 +66,6 @@ impl Btrfs {
         m.run(Account::System, self.costs.unlink.after_truncate).await;
         self.update_root_times(m, inode.ino).await;
         self.data(slot).truncated(self.transid());
-        self.transaction.end(m, handle).await;
+        self.end_transaction(m, handle).await;
     }
 }

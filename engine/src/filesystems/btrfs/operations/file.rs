@@ -16,6 +16,12 @@ impl<M: Machine> SuperOperations<M> for Btrfs {
         Ok(())
     }
 
+    /// So many bytes are free in block groups of metadata beside the global reserve, and at least as many in those of data.
+    fn fill_up(&self, free: u64) -> Result<(), NoSpace> {
+        let full = self.extents.fill_up(free + self.global_reserve_size(), free);
+        full.then_some(()).ok_or(NoSpace)
+    }
+
     async fn lay_out(&self, m: &M, file: &File, laid: LaidOut) {
         let data = self.laid_out(laid);
         let ino = self.file(file.inode).ino;
@@ -23,7 +29,7 @@ impl<M: Machine> SuperOperations<M> for Btrfs {
         for extent in data.items(ino) {
             self.insert(m, &[extent], 0).await;
         }
-        self.transaction.end(m, handle).await;
+        self.end_transaction(m, handle).await;
         *self.data(file.inode) = data;
     }
 
@@ -54,9 +60,10 @@ impl<M: Machine> FileOperations<M> for Btrfs {
         self.costs.write.write
     }
 
-    async fn write_begin(&self, m: &M, file: &File, _: u32, _: bool) -> u64 {
+    async fn write_begin(&self, m: &M, file: &File, bytes: u32, _: bool) -> u64 {
         self.reclaim_if_needed(m);
-        self.wait_for_room(m).await;
+        self.reserve_data(m, u64::from(bytes)).await;
+        self.reserve_extent(m).await;
         self.outstanding.promise();
         let delalloc = &self.fs_root(self.file(file.inode).ino).delalloc;
         delalloc.reserve(m, &self.transaction.reservations).await;

@@ -7,13 +7,14 @@
 use super::super::data::Placed;
 use super::super::mount::{Btrfs, Directory, Inode};
 use super::super::space::delayed_refs::Extent;
+use super::super::transaction::reclaim::{CREATE, ITEM, UNLINK};
 use super::super::transaction::Handle;
 use super::super::tree::items;
 use super::super::tree::key::{Item, ItemKind, Key};
 use super::super::tree::locks::TreeLocks;
 use super::super::tree::search::{Intent, TreeOps};
 use crate::filesystems::vfs::INODE_CALLBACKS;
-use crate::filesystems::{DirId, Renaming};
+use crate::filesystems::{DirId, NoSpace, Renaming};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, Side, Time};
 
@@ -27,11 +28,32 @@ fn leaving<L: TreeLocks>(ops: TreeOps<'_, L>, key: Key) -> TreeOps<'_, L> {
 }
 
 impl Btrfs {
-    /// `btrfs_start_transaction`.
+    /// `btrfs_start_transaction` of one item; where there is no room for it the run is over.
     pub(in crate::filesystems::btrfs) async fn start_transaction<M: Machine>(&self, m: &M) -> Handle {
+        self.start_or_give_up(m, 1, false).await
+    }
+
+    /// The same of several; `steals`: as `btrfs_start_transaction_fallback_global_rsv`.
+    pub(super) async fn start_or_give_up<M: Machine>(&self, m: &M, items: u64, steals: bool) -> Handle {
+        match self.start_items(m, items, steals).await {
+            Ok(handle) => handle,
+            Err(NoSpace) => {
+                m.give_up("no space left in the filesystem");
+                self.transaction.join(m).await
+            }
+        }
+    }
+
+    pub(super) async fn start_items<M: Machine>(&self, m: &M, items: u64, steals: bool) -> Result<Handle, NoSpace> {
         self.reclaim_if_needed(m);
-        self.wait_for_room(m).await;
-        self.transaction.start(m).await
+        let bytes = self.reserve_items(m, items, steals).await?;
+        Ok(self.transaction.start(m, bytes).await)
+    }
+
+    /// `btrfs_end_transaction`: the room that is given back may be what somebody waits for.
+    pub(in crate::filesystems::btrfs) async fn end_transaction<M: Machine>(&self, m: &M, handle: Handle) {
+        self.transaction.end(m, handle).await;
+        self.grant_tickets(m).await;
     }
 
     /// A search that changes nothing; `time` goes by with the leaf locked.
@@ -109,7 +131,13 @@ impl Btrfs {
     }
 
     /// `btrfs_create_common` under the directory's lock, of a file in a slot or of a directory: the new inode's number and index.
-    pub(super) async fn new_inode<M: Machine>(&self, m: &M, dir: DirId, name: &[u8], slot: Option<u32>) -> (u64, u64) {
+    pub(super) async fn new_inode<M: Machine>(
+        &self,
+        m: &M,
+        dir: DirId,
+        name: &[u8],
+        slot: Option<u32>,
+    ) -> Result<(u64, u64), NoSpace> {
         let (c, d) = (&self.costs.create, self.directory(dir));
         m.touch(d.line, Access::Write);
         let lookup = self.sb.calls.look_up(m, dir, name);
@@ -121,7 +149,7 @@ impl Btrfs {
         m.run(Account::System, c.new_inode).await;
         self.read_item(m, items::inode_key(d.ino), c.read_leaf_again).await;
         m.run(Account::System, c.start).await;
-        let handle = self.start_transaction(m).await;
+        let handle = self.start_items(m, CREATE, false).await?;
         let fs_root = self.fs_root(d.ino);
         let ino = fs_root.take_ino(m).await;
         self.insert(m, &[items::inode(ino), items::inode_ref(ino, d.ino, name)], c.insert_inode).await;
@@ -138,32 +166,32 @@ impl Btrfs {
         }
         let index = self.insert_dir_item(m, dir, d, name, c.insert_entry).await;
         m.run(Account::System, c.tail).await;
-        self.transaction.end(m, handle).await;
+        self.end_transaction(m, handle).await;
         self.balance_delayed_items(m).await;
-        (ino, index)
+        Ok((ino, index))
     }
 
     /// `btrfs_unlink` under the directory's and the file's lock.
     pub(super) async fn unlink_inode<M: Machine>(&self, m: &M, d: Directory, name: &[u8], inode: &Inode, slot: u32) {
         let c = &self.costs.unlink;
-        let handle = self.start_transaction(m).await;
+        let handle = self.start_or_give_up(m, UNLINK, true).await;
         self.remove_name(m, d, name, inode, Some((slot, true))).await;
         self.update_root_times(m, inode.ino).await;
         self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
         m.run(Account::System, c.tail).await;
-        self.transaction.end(m, handle).await;
+        self.end_transaction(m, handle).await;
         self.balance_delayed_items(m).await;
     }
 
     /// `btrfs_rmdir` under the same locks: a directory is an orphan before it loses its name.
     pub(super) async fn rmdir_inode<M: Machine>(&self, m: &M, d: Directory, name: &[u8], inode: &Inode) {
         let c = &self.costs.unlink;
-        let handle = self.start_transaction(m).await;
+        let handle = self.start_or_give_up(m, UNLINK, true).await;
         self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
         self.remove_name(m, d, name, inode, None).await;
         self.update_root_times(m, inode.ino).await;
         m.run(Account::System, c.tail).await;
-        self.transaction.end(m, handle).await;
+        self.end_transaction(m, handle).await;
         self.balance_delayed_items(m).await;
     }
 
@@ -303,6 +331,7 @@ impl Btrfs {
         let time = if pages { self.sb.calls.without_lru(c.evict_pages) } else { c.evict };
         let rest = self.sb.inodes.leave(m, self.listed(inode.ino), Some(inode.ino), time).await;
         m.run(Account::System, rest).await;
+        let room = self.reserve_for_eviction(m, ITEM / 2 + self.ref_bytes()).await;
         self.transaction.reservations.reserve(m).await; // `evict_refill_and_join`
         let handle = self.transaction.join(m).await;
         if let Some(d) = d {
@@ -314,8 +343,10 @@ impl Btrfs {
         let open_inodes = &self.fs_root(inode.ino).open_inodes;
         m.run(Account::System, open_inodes.without(c.after_truncate)).await;
         self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;
-        self.transaction.end(m, handle).await;
+        self.end_transaction(m, handle).await;
         self.transaction.reservations.release(m).await; // `btrfs_free_block_rsv`
+        self.transaction.give_back(room);
+        self.grant_tickets(m).await;
         open_inodes.leave(m).await; // btrfs_destroy_inode
         m.call_rcu(INODE_CALLBACKS, c.callback); // its memory
     }

@@ -39,7 +39,7 @@ impl Btrfs {
         self.drop_name(slot, inode.name());
         self.delay_file_inode(m, inode.ino).await;
         m.run(Account::System, self.costs.unlink.tail).await;
-        self.transaction.end(m, handle).await;
+        self.end_transaction(m, handle).await;
         self.balance_delayed_items(m).await;
     }
 

@@ -35,7 +35,7 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
 
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<u32, NoSpace> {
         let slot = self.new_slot();
-        let (ino, index) = self.new_inode(m, dir, name, Some(slot)).await;
+        let (ino, index) = self.new_inode(m, dir, name, Some(slot)).await?;
         let entry = items::dir_item(self.directory(dir).ino, name).key;
         self.add_file(slot, Inode { ino, dir, index, entry, i_rwsem: self.sb.new_file(m) });
         Ok(slot)
@@ -45,7 +45,7 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         if self.subvolumes && parent == ROOT {
             return Ok(self.create_subvolume(m, parent, name).await);
         }
-        let (ino, index) = self.new_inode(m, parent, name, None).await;
+        let (ino, index) = self.new_inode(m, parent, name, None).await?;
         Ok(self.add_directory(m, ino, index))
     }
 

@@ -62,7 +62,7 @@ impl Btrfs {
         }
         self.data(slot).change(self.transid());
         self.delay_file_inode(m, inode.ino).await;
-        self.transaction.end(m, handle).await;
+        self.end_transaction(m, handle).await;
         if self.fsync.rename_balances {
             self.balance_delayed_items(m).await;
         }

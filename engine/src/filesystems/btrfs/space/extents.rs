@@ -9,7 +9,7 @@ use super::Group;
 use crate::cost_table;
 use crate::filesystems::btrfs::root::{self, Root};
 use crate::filesystems::btrfs::tree::items;
-use crate::filesystems::btrfs::tree::key::{Item, Key};
+use crate::filesystems::btrfs::tree::key::{Item, Key, NODE_SIZE};
 use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
 use crate::filesystems::btrfs::tree::search::{Intent, Rules, TreeOps};
 use crate::filesystems::btrfs::tree::{Dirty, Tree};
@@ -122,6 +122,22 @@ impl Extents {
     /// Data that are there already: `lay` asks for their places, by size. They may have checksums. Takes no time.
     pub fn lay_out_data<T>(&self, with_csums: bool, lay: impl FnOnce(&mut dyn FnMut(u64) -> u64) -> T) -> T {
         self.at_once(|trees| lay(&mut |bytes| trees.lay_out_data(&self.refs.space, bytes, with_csums)))
+    }
+
+    /// Other files have all metadata but so many bytes, and what block groups could be made of; of data there are at least so many bytes.
+    /// Whether there was as much. Takes no time.
+    pub fn fill_up(&self, metadata: u64, data: u64) -> bool {
+        let space = &self.refs.space;
+        if !space.borrow_mut().leave_room(metadata, data) {
+            return false;
+        }
+        self.at_once(|trees| loop {
+            let blocks = space.borrow().free_besides(metadata) / u64::from(NODE_SIZE);
+            if blocks == 0 {
+                return true;
+            }
+            trees.lay_out_ballast(space, blocks - blocks / 50); // their items need blocks, too
+        })
     }
 
     fn at_once<T>(&self, change: impl FnOnce(&SpaceTrees) -> T) -> T {

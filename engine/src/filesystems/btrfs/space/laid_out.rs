@@ -95,6 +95,16 @@ impl SpaceTrees {
         place
     }
 
+    /// What other files have: so many tree blocks.
+    pub(super) fn lay_out_ballast(&self, space: &RefCell<Space>, blocks: u64) {
+        let heads = RefCell::<Heads>::default();
+        for _ in 0..blocks {
+            let place = space.borrow_mut().add_ballast();
+            heads.borrow_mut().add(Head { place, extent: Extent::Block(0), change: Change::Added });
+        }
+        self.settle(space, &heads);
+    }
+
     fn insert_csums(&self, laying: &Laying<'_>, place: u64, bytes: u64) {
         for item in csum_items(place, bytes) {
             if !self.csum.borrow_mut().insert_csum_in_place(item) {

@@ -12,6 +12,7 @@ pub mod free_space;
 pub mod laid_out;
 pub mod outstanding;
 pub mod reservations;
+pub mod room;
 pub mod runs;
 
 use super::tree::key::NODE_SIZE;
@@ -82,6 +83,10 @@ pub struct Space {
     room: u64,
     /// No data lay behind this place so far.
     unwritten: u64,
+    /// Tree blocks of other files, where a scenario says how much is free.
+    ballast: Vec<u64>,
+    /// Something was needed where there was no room: the kernel aborts the transaction.
+    overdrawn: bool,
 }
 
 /// `mkfs.btrfs` begins with block groups of 8 MiB for data and for the chunk tree, behind the first superblock.
@@ -109,6 +114,8 @@ impl Space {
             group_bytes: [metadata, data],
             room: size,
             unwritten: FIRST,
+            ballast: Vec::new(),
+            overdrawn: false,
         };
         space.add_group(FIRST, SMALL, Purpose::Data);
         space.add_group(FIRST + 2 * SMALL, metadata.min(size / 10), Purpose::Metadata);
@@ -128,13 +135,6 @@ impl Space {
     /// Bytes of metadata that were given back and are not free yet.
     pub fn pinned_bytes(&self) -> u64 {
         self.pinned_bytes + self.committing_bytes
-    }
-
-    /// Bytes of metadata that reservations may be promised together: what is free, and an eighth of what block groups could be
-    /// made of besides one more for data (`calc_available_free_space`; the one more since 6.7).
-    pub fn promised(&self) -> u64 {
-        let could_be = (self.room / 2).saturating_sub(self.group_bytes[Purpose::Data as usize]);
-        could_be / 8 + self.metadata_bytes().saturating_sub(self.used)
     }
 
     /// Compares it with what is used.
@@ -206,9 +206,7 @@ impl Space {
 
     fn allocate(&mut self, purpose: Purpose, bytes: u64) -> u64 {
         let place = self.free(purpose).take(bytes).unwrap_or_else(|| {
-            let start = self.groups.last().map_or(FIRST, Group::end);
-            let size = self.group_bytes[purpose as usize].max(bytes);
-            self.add_group(start, size, purpose);
+            self.make_group(purpose, bytes);
             self.free(purpose).take(bytes).expect("a new block group has room")
         });
         self.group_of(place).dirty = true;
@@ -305,8 +303,7 @@ impl Space {
     }
 
     fn add_group(&mut self, start: u64, bytes: u64, purpose: Purpose) {
-        let copies = if purpose == Purpose::Metadata { 2 } else { 1 };
-        self.room = self.room.saturating_sub(bytes * copies);
+        self.room = self.room.saturating_sub(bytes * purpose.copies());
         self.groups.push(Group { start, bytes, purpose, dirty: true });
         self.free(purpose).extents.insert(start, bytes);
     }

@@ -9,6 +9,7 @@
 
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::btrfs::transaction::reclaim::ITEM;
+use crate::filesystems::btrfs::transaction::tickets::Want;
 use crate::filesystems::btrfs::tree::key::NODE_SIZE;
 use crate::filesystems::BLOCK;
 use crate::waist::{LockId, Machine};
@@ -97,6 +98,32 @@ impl Btrfs {
     /// The file goes.
     pub(in crate::filesystems::btrfs) fn forget_dirty(&self, slot: u32) {
         self.outstanding.set(slot, OfFile::default());
+    }
+
+    /// `btrfs_delalloc_reserve_metadata`: room for an extent, which then is the data's.
+    pub(in crate::filesystems::btrfs) async fn reserve_extent<M: Machine>(&self, m: &M) {
+        match self.reserve_metadata(m, Want { bytes: ITEM, steals: false }).await {
+            Ok(()) => self.transaction.give_back(ITEM),
+            Err(_) => m.give_up("no space left in the filesystem"),
+        }
+    }
+
+    /// `btrfs_reserve_data_bytes`: where there is no room, dirty data are written and a transaction is committed, which gives back what is
+    /// pinned (`btrfs_async_reclaim_data_space`).
+    pub(in crate::filesystems::btrfs) async fn reserve_data<M: Machine>(&self, m: &M, bytes: u64) {
+        let dirty = || self.outstanding.all.get().pages * u64::from(BLOCK);
+        let has_room = || dirty() + bytes <= self.extents.refs.space.borrow().data_room();
+        if has_room() {
+            return;
+        }
+        self.shrink_delalloc(m, (u64::MAX, Shrink::Wait), || !has_room()).await;
+        if !has_room() {
+            let handle = self.transaction.join(m).await;
+            self.commit_for_fsync(m, handle).await;
+        }
+        if !has_room() {
+            m.give_up("no space left in the filesystem");
+        }
     }
 
     /// `shrink_delalloc`: to have so many bytes again, while `go_on` says so.

@@ -93,6 +93,7 @@ impl Btrfs {
         let extents = self.extents.refs.space.borrow_mut().unpin();
         m.run(Account::System, self.commits.costs.unpin * extents).await;
         self.transaction.finish(m, mine, true);
+        self.grant_tickets(m).await; // unpin_extent_range
     }
 
     /// `btrfs_start_dirty_block_groups` (since 4.1): once a transaction, while others go on, what has changed of block groups is

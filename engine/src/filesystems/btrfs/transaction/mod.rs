@@ -3,6 +3,7 @@
 
 pub mod commit;
 pub mod delayed;
+mod flush;
 pub mod reclaim;
 pub mod tickets;
 pub mod worker;
@@ -31,6 +32,8 @@ enum State {
 pub struct Handle {
     /// It was started, not joined.
     started: bool,
+    /// Bytes that it has reserved.
+    bytes: u64,
 }
 
 /// The running transaction (`struct btrfs_transaction`) and the space that handles reserve.
@@ -60,6 +63,8 @@ pub struct Transaction {
     writes_groups: Cell<bool>,
     /// When the running transaction began.
     began: Cell<Time>,
+    /// Bytes that handles have reserved (`trans_block_rsv`), and evictions.
+    pub held: Cell<u64>,
 }
 
 impl Transaction {
@@ -82,13 +87,19 @@ impl Transaction {
             flushing: Cell::new(false),
             writes_groups: Cell::new(false),
             began: Cell::new(0),
+            held: Cell::new(0),
         })
     }
 
-    /// `btrfs_start_transaction`: reserves room, then waits while the transaction is being committed.
-    pub async fn start<M: Machine>(&self, m: &M) -> Handle {
+    /// `btrfs_start_transaction` of one that has room of so many bytes: waits while the transaction is being committed.
+    pub async fn start<M: Machine>(&self, m: &M, bytes: u64) -> Handle {
         self.reservations.reserve(m).await;
-        self.enter(m, true).await
+        Handle { bytes, ..self.enter(m, true).await }
+    }
+
+    /// Room that was reserved is given back.
+    pub fn give_back(&self, bytes: u64) {
+        self.held.set(self.held.get() - bytes);
     }
 
     /// `btrfs_join_transaction`: waits only while a commit wants no more changes.
@@ -100,7 +111,7 @@ impl Transaction {
     pub async fn join_nolock<M: Machine>(&self, m: &M) -> Handle {
         self.writers.set(self.writers.get() + 1);
         self.count(m, false).await;
-        Handle { started: false }
+        Handle { started: false, bytes: 0 }
     }
 
     async fn enter<M: Machine>(&self, m: &M, started: bool) -> Handle {
@@ -112,7 +123,7 @@ impl Transaction {
                 m.park().await;
             }
         }
-        Handle { started }
+        Handle { started, bytes: 0 }
     }
 
     /// Under the filesystem's `trans_lock`: whether the running transaction lets one more handle in.
@@ -144,6 +155,7 @@ impl Transaction {
         if handle.started {
             self.reservations.release(m).await;
         }
+        self.give_back(handle.bytes);
         self.count(m, handle.started).await;
         self.writers.set(self.writers.get() - 1);
         self.started.set(self.started.get() - u32::from(handle.started));

@@ -177,6 +177,12 @@ impl Tree {
         self.blocks.len() as BlockId
     }
 
+    /// Bytes of its blocks (`btrfs_root_used`).
+    pub fn bytes_used(&self) -> u64 {
+        let free: usize = self.free.iter().map(Vec::len).sum();
+        (self.blocks.len() - free) as u64 * u64::from(NODE_SIZE)
+    }
+
     /// Bytes that a leaf's items take on average, heads included.
     pub fn bytes_of_item(&self, leaf: BlockId) -> usize {
         (LEAF_DATA - self.free_space(leaf)) as usize / self.len(leaf).max(1)

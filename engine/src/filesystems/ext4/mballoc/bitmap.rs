@@ -114,6 +114,16 @@ impl Bitmap {
         Some((start, count))
     }
 
+    /// Takes the first so many free blocks, in any runs; how many there were.
+    pub fn take_all(&mut self, count: u32) -> u32 {
+        let mut left = count;
+        while left > 0 && self.free > 0 {
+            let Some((_, taken)) = self.take_any(left) else { break };
+            left -= taken;
+        }
+        count - left
+    }
+
     /// Gives blocks back.
     pub fn release(&mut self, start: u32, count: u32) {
         self.set(start, count, false);

@@ -88,6 +88,10 @@ pub(super) struct Mballoc {
     written: WrittenBack,
     /// Blocks that files have, by slot, in their order.
     files: RefCell<Vec<Vec<Extent>>>,
+    /// Blocks that are other files', where a scenario says how much is free.
+    others: Cell<u64>,
+    /// Blocks that files have here.
+    given: Cell<u64>,
 }
 
 impl Mballoc {
@@ -129,6 +133,8 @@ impl Mballoc {
             freed: RefCell::default(),
             entries: Pointers::default(),
             files: RefCell::default(),
+            others: Cell::default(),
+            given: Cell::default(),
         })
     }
 
@@ -140,6 +146,26 @@ impl Mballoc {
         let left =
             |(flex, free): (usize, u64)| free.saturating_sub(if flex == middle { journal.log_blocks() } else { 0 });
         free.enumerate().map(left).collect()
+    }
+
+    /// Blocks that can be taken (`s_freeclusters_counter`, of which those of files that were written back are not taken here).
+    pub fn free(&self) -> u64 {
+        self.groups.borrow().iter().map(|group| u64::from(group.free())).sum()
+    }
+
+    /// Blocks that files have: those that were allocated at once, not those of data that were written back.
+    pub fn given(&self) -> u64 {
+        self.given.get()
+    }
+
+    /// Other files take so many blocks, of each group in proportion.
+    pub fn give_others(&self, blocks: u64) {
+        let (all, mut left) = (self.free(), blocks);
+        for group in self.groups.borrow_mut().iter_mut() {
+            let share = (u64::from(group.free()) * blocks).div_ceil(all.max(1)).min(left);
+            left -= u64::from(group.take_all(share as u32));
+        }
+        self.others.set(self.others.get() + blocks - left);
     }
 
     fn group_count(&self) -> u32 {
@@ -170,6 +196,7 @@ impl Mballoc {
 
     /// Puts an extent behind a file's last (`ext4_ext_insert_extent`).
     pub fn append(&self, slot: u32, extent: Extent) {
+        self.given.set(self.given.get() + u64::from(extent.count));
         let (mut files, slot) = (self.files.borrow_mut(), slot as usize);
         if files.len() <= slot {
             files.resize_with(slot + 1, Vec::new);
@@ -188,6 +215,7 @@ impl Mballoc {
         while let Some(last) = extents.last_mut().filter(|_| blocks > 0) {
             let count = u64::from(last.count).min(blocks) as u32;
             (last.count, blocks) = (last.count - count, blocks - u64::from(count));
+            self.given.set(self.given.get() - u64::from(count));
             taken.push(Extent { group: last.group, start: last.end(), count });
             if last.count == 0 {
                 extents.pop();
@@ -209,7 +237,7 @@ impl Mballoc {
         let free: u64 = groups.iter().map(|group| u64::from(group.free())).sum();
         let used: u64 = (0..self.files.borrow().len() as u32).map(|slot| self.blocks(slot)).sum();
         let freed = self.freed.borrow().blocks();
-        if free + used + freed + u64::from(directories) == capacity {
+        if free + used + freed + u64::from(directories) + self.others.get() == capacity {
             return Ok(());
         }
         Err(format!(

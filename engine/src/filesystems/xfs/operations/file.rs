@@ -23,6 +23,10 @@ impl<M: Machine> SuperOperations<M> for Xfs {
         Ok(())
     }
 
+    fn fill_up(&self, free: u64) -> Result<(), NoSpace> {
+        self.leave_free(free)
+    }
+
     async fn lay_out(&self, m: &M, file: &File, laid: LaidOut) {
         let pages = self.io.open(m, file.inode, self.inodes.inode(file.inode), laid);
         self.sync.dirty.lay_out(file.inode, pages.clone());
@@ -62,6 +66,7 @@ impl<M: Machine> FileOperations<M> for Xfs {
     async fn write_begin(&self, m: &M, file: &File, bytes: u32, grows: bool) -> u64 {
         let inode = self.inodes.inode(file.inode);
         if grows {
+            self.reserve_delalloc(m, new_pages(self.sync.dirty.size(file.inode), bytes)).await;
             inode.peek(m).await;
             self.update_times(m, file.inode).await;
             inode.ilock(m).await;

@@ -135,6 +135,7 @@ impl Xfs {
         if written || !self.layout.borrow().file_extents(inode.ino).is_empty() {
             self.itruncate(m, &inode, None).await;
         }
+        self.give_data_back(slot);
         self.sb.calls.files.whole_inode(m, slot);
         self.inodes.touch(m, slot);
         inode.peek(m).await;

@@ -110,15 +110,15 @@ impl InodeGc {
         self.worker.set(worker);
     }
 
-    /// Queues an unlinked inode (`written`: it has pages or blocks to drop); returns a completion to wait for if the
+    /// Queues an unlinked inode (`written`: it has pages or blocks to drop; `hurries`: the worker starts at once); returns a completion to wait for if the
     /// backlog is too long.
-    pub fn queue<M: Machine>(&self, m: &M, slot: u32, written: bool) -> Option<LockId> {
+    pub fn queue<M: Machine>(&self, m: &M, slot: u32, written: bool, hurries: bool) -> Option<LockId> {
         let items = self.list.borrow().len();
         if items == 0 {
             self.since.set(m.now());
         }
         self.list.borrow_mut().push((slot, written));
-        if self.limits.at_once || items > self.limits.batch {
+        if self.limits.at_once || hurries || items > self.limits.batch {
             self.push(m);
         } else {
             self.due.set(Some(m.wake_at_tick(self.worker.get(), 1)));

@@ -6,6 +6,7 @@ mod attributes;
 mod buffers;
 mod costs;
 mod debug;
+mod enospc;
 mod file;
 pub mod file_io;
 pub mod fsync;

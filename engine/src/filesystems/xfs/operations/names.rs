@@ -123,7 +123,7 @@ impl Xfs {
             Inactivation::PerCpu => &self.inodegc[m.cpu() as usize],
             Inactivation::PerGroup => &self.inodegc[self.group_number(self.inodes.inode(file.inode).ino)],
         };
-        if let Some(flushed) = gc.queue(m, file.inode, file.written) {
+        if let Some(flushed) = gc.queue(m, file.inode, file.written, self.hurries_inodegc()) {
             m.wchan("xfs_inodegc_queue");
             m.wait_for(flushed).await;
         }

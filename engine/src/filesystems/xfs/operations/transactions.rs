@@ -77,6 +77,7 @@ impl Xfs {
     /// parent's.
     pub(super) async fn xfs_mkdir<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) -> Result<DirId, NoSpace> {
         let (c, found) = (&self.costs.mkdir, &self.costs.create);
+        self.reserve_blocks(m).await?;
         let ticket = self.log.reserve(m, TR_MKDIR).await;
         m.run(Account::System, c.reserve).await;
         m.lock(d.ilock, Side::Write).await;
@@ -127,6 +128,7 @@ impl Xfs {
     /// `xfs_create`: allocates an inode under the AGI, adds the name, commits. Returns the new file's slot.
     pub(super) async fn xfs_create<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) -> Result<u32, NoSpace> {
         let c = &self.costs.create;
+        self.reserve_blocks(m).await?;
         let ticket = self.log.reserve(m, TR_CREATE).await;
         m.run(Account::System, c.reserve).await;
         m.lock(d.ilock, Side::Write).await;
@@ -314,6 +316,7 @@ impl Xfs {
         under: Time,
     ) -> Result<(), NoSpace> {
         self.look_up_name(m, names.into, names.to).await;
+        self.reserve_blocks(m).await?;
         let ticket = self.log.reserve(m, TR_RENAME).await;
         let inodes = sorted(old, new, &inode);
         for &(_, ilock) in &inodes {

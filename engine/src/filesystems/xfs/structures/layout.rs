@@ -281,7 +281,7 @@ impl Layout {
     }
 
     /// The space reservation of a create (`XFS_CREATE_SPACE_RES`), which no operation exceeds.
-    fn reserve(&self) -> Result<(), NoSpace> {
+    pub(super) fn reserve(&self) -> Result<(), NoSpace> {
         const BLOCKS: u32 = 64;
         let plenty = 8192 + BLOCKS;
         let roomy = |group: &super::ag::AllocGroup| group.space.unreserved() > plenty;

@@ -6,6 +6,7 @@ pub mod bmap;
 pub mod directory;
 pub mod file_blocks;
 pub mod file_extents;
+mod filled;
 pub mod free_space;
 pub mod geometry;
 pub mod groups;
