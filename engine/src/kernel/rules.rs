@@ -248,6 +248,10 @@ rules! {
     "btrfs.pushes_some_items" => pushes_some_items: bool = false;
     /// An extent takes the place of others without another search only where these lie in one leaf (`btrfs_drop_extents`).
     "btrfs.replaces_in_one_leaf" => replaces_in_one_leaf: bool = false;
+    /// Checksums go into an item that ends where they begin without another search (`btrfs_csum_file_blocks`).
+    "btrfs.extends_csums_in_place" => extends_csums_in_place: bool = true;
+    /// In the log they do also where that is the last item of its leaf.
+    "btrfs.log_joins_last_csums" => log_joins_last_csums: bool = false;
     /// The inode of a new file is written once more, as a delayed item.
     "btrfs.delays_new_inodes" => delays_new_inodes: bool = false;
     /// When a write in place asks whether its extent is shared (`run_delalloc_nocow`).
