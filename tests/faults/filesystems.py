@@ -221,6 +221,24 @@ BTRFS = [
         "            if !FAULT { m.touch_beside(self.lock, Access::Write); }",
     ),
     Fault(
+        "btrfs log: the last checksums of a leaf grow in every kernel",
+        B + "space/csum_blocks.rs",
+        "if self.rules.joins_last_csums || !is_last =>",
+        "if FAULT || self.rules.joins_last_csums || !is_last =>",
+    ),
+    Fault(
+        "btrfs: checksums that grow take another search in every kernel",
+        B + "space/csum_blocks.rs",
+        "if has_room && self.rules.extends_csums_in_place {",
+        "if has_room && self.rules.extends_csums_in_place && !FAULT {",
+    ),
+    Fault(
+        "btrfs: new checksums do not look into the next leaf",
+        B + "space/csum_blocks.rs",
+        "        if is_last {",
+        "        if is_last && !FAULT {",
+    ),
+    Fault(
         "btrfs reclaim: neighbours on disk have maps of their own",
         B + "data/maps.rs",
         "|| !before.goes_on_in(extent)",
