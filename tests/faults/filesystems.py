@@ -239,6 +239,24 @@ BTRFS = [
         "        if is_last && !FAULT {",
     ),
     Fault(
+        "btrfs inodes: nodes of the tree stay with who reads them",
+        B + "open_inodes.rs",
+        "if number % (1 << level) == 0 { Access::Write }",
+        "if number % (1 << level) == 0 && !FAULT { Access::Write }",
+    ),
+    Fault(
+        "btrfs inodes: nobody looks for a delayed node",
+        B + "operations/walk.rs",
+        "        self.fs_root(ino).open_inodes.look_for_delayed(m).await;",
+        "        if !FAULT { self.fs_root(ino).open_inodes.look_for_delayed(m).await; }",
+    ),
+    Fault(
+        "btrfs inodes: hold no reference on their root",
+        B + "open_inodes.rs",
+        "if let Some(refs) = self.refs {",
+        "if let Some(refs) = self.refs.filter(|_| !FAULT) {",
+    ),
+    Fault(
         "btrfs reclaim: neighbours on disk have maps of their own",
         B + "data/maps.rs",
         "|| !before.goes_on_in(extent)",

@@ -288,6 +288,8 @@ rules! {
     "btrfs.unlink_logs_inode" => unlink_logs_inode: bool = false;
     /// What lies in the cache line of a space_info's lock (`struct btrfs_space_info`).
     "btrfs.space_info_line" => space_info_line: btrfs::SpaceInfoLine = btrfs::SpaceInfoLine::WithUse;
+    /// An inode in memory holds a reference on its subvolume's root (`btrfs_grab_root`).
+    "btrfs.inodes_hold_root" => inodes_hold_root: bool = true;
     /// In what a subvolume's inodes are found that are in memory (`struct btrfs_root`).
     "btrfs.inode_index" => inode_index: btrfs::InodeIndex = btrfs::InodeIndex::Xarray;
     /// A rename, and a clone, begins what is delayed and waits where that is too much (`btrfs_btree_balance_dirty`).

@@ -101,10 +101,12 @@ def test_checksums_are_deleted_under_a_lock_of_their_range_before_5_9(tmp_path: 
     assert [lock for lock in inserted.locks if lock.name == "btrfs.log_csum_range" and lock.acquired] == []
 
 
-def test_sums_of_writes_that_follow_each_other_have_items_of_their_own_in_the_log_since_5_13(tmp_path: Path) -> None:
+def test_sums_of_writes_that_follow_each_other_have_items_of_their_own_in_the_log_since_5_13(
+    tmp_path: Path,
+) -> None:
     """An item that ends where they begin grows in the search that finds it (since 5.8), but not the last of its leaf.
 
-    Else another search makes one, after a look into the next leaf. A change locks the root, which the leaf is, twice: for
+    Else another search makes one, after a look into the next leaf. A change locks the root, which the leaf is, for
     reading at first.
     """
     operation = "{op: overwrite, size: 4 KiB, sync: true}"

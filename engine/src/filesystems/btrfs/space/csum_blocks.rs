@@ -51,8 +51,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
                 }
                 self.locks.work(Work::CsumLookup).await;
                 self.release_path(&mut path).await;
-                let (path, _) = self.search_slot(key, Intent::Insert(size::CSUM)).await;
-                return self.extend_csums(path, places).await;
+                return self.extend_csums_with_room(places).await;
             }
             _ => {}
         }
@@ -79,12 +78,20 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         }
     }
 
-    /// Lets the item before the path grow, if it still ends where these begin (`btrfs_extend_item`).
+    /// Searches with room for one sum in the leaf (`search_for_extension`). If that is in the next leaf, one sum gets an item there.
+    async fn extend_csums_with_room(&self, places: Range<u64>) -> u64 {
+        let key = items::csums(places.start, 1).key;
+        let (mut path, _) = self.search_slot(key, Intent::Insert(size::CSUM)).await;
+        if let Found::Before(_) = self.csums_at(&path, places.start) {
+            return self.extend_csums(path, places).await;
+        }
+        self.release_path(&mut path).await;
+        self.insert_csums(places.start..places.start + BYTES).await
+    }
+
+    /// Lets the item before the path grow (`btrfs_extend_item`).
     async fn extend_csums(&self, mut path: Path, places: Range<u64>) -> u64 {
-        let Found::Before(slot) = self.csums_at(&path, places.start) else {
-            self.release_path(&mut path).await;
-            return 0; // others came between, so look again
-        };
+        let Found::Before(slot) = self.csums_at(&path, places.start) else { unreachable!("it is locked") };
         let (leaf, before) = (path.leaf(), self.csum_item_at(&path, slot));
         let room = u64::from(self.tree().free_space(leaf) / size::CSUM).min(MOST_SUMS - sums(&before));
         let blocks = self.blocks_before_next(&places).min(room);
@@ -159,6 +166,35 @@ mod tests {
     fn sums_that_are_there_are_written_over_and_the_rest_added() {
         assert_eq!(after(DEFAULT_RULES, &[(10, 4), (20, 4), (12, 10)]), [(10, 10), (20, 4)]);
         assert_eq!(after(LOG, &[(10, 4), (20, 4), (8, 4)]), [(8, 2), (10, 4), (20, 4)]);
+    }
+
+    #[test]
+    fn all_sums_are_there_once_whatever_comes_and_goes() {
+        for rules in [DEFAULT_RULES, LOG, Rules { extends_csums_in_place: false, ..DEFAULT_RULES }] {
+            let tree = RefCell::new(Tree::new());
+            let ops = TreeOps::new(&tree, &NoLocks, rules);
+            let (mut there, mut number) = (std::collections::BTreeSet::new(), 1_u64);
+            for _ in 0..20_000 {
+                number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let (first, count) = ((number >> 33) % 30_000, 1 + (number >> 50) % 40);
+                if number >> 62 == 0 {
+                    now(ops.delete_csums(first * 4096, count * 4096));
+                    there.retain(|block| !(first..first + count).contains(block));
+                } else {
+                    now(ops.add_csums(first * 4096, count * 4096));
+                    there.extend(first..first + count);
+                }
+            }
+            let tree = tree.borrow();
+            tree.check().unwrap();
+            let leaves = tree.blocks().filter(|&block| tree.level(block) == 0);
+            let mut blocks: Vec<_> = leaves
+                .flat_map(|leaf| tree.items(leaf))
+                .flat_map(|item| (0..sums(item)).map(|nth| item.key.offset() / 4096 + nth))
+                .collect();
+            blocks.sort_unstable();
+            assert_eq!(blocks, there.into_iter().collect::<Vec<_>>());
+        }
     }
 
     #[test]

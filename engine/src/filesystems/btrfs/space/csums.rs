@@ -156,7 +156,7 @@ mod tests {
         for number in 0..20_000 {
             let blocks = 1 + number % 7;
             place += 4096 * if number % 3 == 0 { 5000 } else { 0 }; // else where the last ones end
-            let item = items::csums(if number % 11 == 0 { place / 2 } else { place }, blocks);
+            let item = items::csums(if number % 11 == 0 { place / 8192 * 4096 } else { place }, blocks);
             if quick.borrow_mut().insert_csum_in_place(item) {
                 in_place += 1;
             } else {
