@@ -100,12 +100,12 @@ class Tree:
         self._write(below)
 
 
-def lines_moved(threads: int, insertions: int = 8000) -> float:
-    """Lines that an insertion fetches from other CPUs if threads insert growing numbers in random turn."""
+def lines_moved(threads: int, insertions: int = 8000, in_turn: bool = False) -> float:
+    """Lines that an insertion of a growing number fetches from other CPUs if threads take random or fixed turns."""
     draw, tree = random.Random(1), Tree()
     for number in range(2 * insertions):
         if number == insertions:
             tree.moved = 0
-        tree.cpu = draw.randrange(threads)
+        tree.cpu = number % threads if in_turn else draw.randrange(threads)
         tree.insert(number)
     return tree.moved / insertions
