@@ -241,8 +241,8 @@ BTRFS = [
     Fault(
         "btrfs inodes: nodes of the tree stay with who reads them",
         B + "open_inodes.rs",
-        "if number % (1 << level) == 0 { Access::Write }",
-        "if number % (1 << level) == 0 && !FAULT { Access::Write }",
+        "if number.is_multiple_of(1 << level) { Access::Write }",
+        "if number.is_multiple_of(1 << level) && !FAULT { Access::Write }",
     ),
     Fault(
         "btrfs inodes: nobody looks for a delayed node",

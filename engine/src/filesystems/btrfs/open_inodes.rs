@@ -95,7 +95,7 @@ impl OpenInodes {
         let number = self.entered.get() + 1;
         self.entered.set(number);
         for (level, nodes) in self.edge.iter().enumerate().take(levels).rev() {
-            let access = if number % (1 << level) == 0 { Access::Write } else { Access::Read };
+            let access = if number.is_multiple_of(1 << level) { Access::Write } else { Access::Read };
             nodes.iter().for_each(|&node| m.touch(node, access));
         }
     }
