@@ -251,6 +251,42 @@ BTRFS = [
         "            if !FAULT { m.touch_beside(self.lock, Access::Write); }",
     ),
     Fault(
+        "btrfs log: the last checksums of a leaf grow in every kernel",
+        B + "space/csum_blocks.rs",
+        "if self.rules.joins_last_csums || !is_last =>",
+        "if FAULT || self.rules.joins_last_csums || !is_last =>",
+    ),
+    Fault(
+        "btrfs: checksums that grow take another search in every kernel",
+        B + "space/csum_blocks.rs",
+        "if has_room && self.rules.extends_csums_in_place {",
+        "if has_room && self.rules.extends_csums_in_place && !FAULT {",
+    ),
+    Fault(
+        "btrfs: new checksums do not look into the next leaf",
+        B + "space/csum_blocks.rs",
+        "        if is_last {",
+        "        if is_last && !FAULT {",
+    ),
+    Fault(
+        "btrfs inodes: nodes of the tree stay with who reads them",
+        B + "open_inodes.rs",
+        "if number.is_multiple_of(1 << level) { Access::Write }",
+        "if number.is_multiple_of(1 << level) && !FAULT { Access::Write }",
+    ),
+    Fault(
+        "btrfs inodes: nobody looks for a delayed node",
+        B + "operations/walk.rs",
+        "        self.fs_root(ino).open_inodes.look_for_delayed(m).await;",
+        "        if !FAULT { self.fs_root(ino).open_inodes.look_for_delayed(m).await; }",
+    ),
+    Fault(
+        "btrfs inodes: hold no reference on their root",
+        B + "open_inodes.rs",
+        "if let Some(refs) = self.refs {",
+        "if let Some(refs) = self.refs.filter(|_| !FAULT) {",
+    ),
+    Fault(
         "btrfs reclaim: neighbours on disk have maps of their own",
         B + "data/maps.rs",
         "|| !before.goes_on_in(extent)",

@@ -250,6 +250,10 @@ rules! {
     "btrfs.pushes_some_items" => pushes_some_items: bool = false;
     /// An extent takes the place of others without another search only where these lie in one leaf (`btrfs_drop_extents`).
     "btrfs.replaces_in_one_leaf" => replaces_in_one_leaf: bool = false;
+    /// Checksums go into an item that ends where they begin without another search (`btrfs_csum_file_blocks`).
+    "btrfs.extends_csums_in_place" => extends_csums_in_place: bool = true;
+    /// In the log they do also where that is the last item of its leaf.
+    "btrfs.log_joins_last_csums" => log_joins_last_csums: bool = false;
     /// The inode of a new file is written once more, as a delayed item.
     "btrfs.delays_new_inodes" => delays_new_inodes: bool = false;
     /// When a write in place asks whether its extent is shared (`run_delalloc_nocow`).
@@ -288,6 +292,8 @@ rules! {
     "btrfs.unlink_logs_inode" => unlink_logs_inode: bool = false;
     /// What lies in the cache line of a space_info's lock (`struct btrfs_space_info`).
     "btrfs.space_info_line" => space_info_line: btrfs::SpaceInfoLine = btrfs::SpaceInfoLine::WithUse;
+    /// An inode in memory holds a reference on its subvolume's root (`btrfs_grab_root`).
+    "btrfs.inodes_hold_root" => inodes_hold_root: bool = true;
     /// In what a subvolume's inodes are found that are in memory (`struct btrfs_root`).
     "btrfs.inode_index" => inode_index: btrfs::InodeIndex = btrfs::InodeIndex::Xarray;
     /// A rename, and a clone, begins what is delayed and waits where that is too much (`btrfs_btree_balance_dirty`).

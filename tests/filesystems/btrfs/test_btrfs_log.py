@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import answer, held_each, run_scenario, the_lock
+from engine import acquired_each, answer, held_each, run_scenario, the_lock
 from simfs.results.run_result import RunResult
 from simfs.scenario import expand, load, to_run_spec
 
@@ -99,6 +99,26 @@ def test_checksums_are_deleted_under_a_lock_of_their_range_before_5_9(tmp_path: 
     taken = the_lock(replaced, "btrfs.log_csum_range").acquired
     assert taken == pytest.approx(2 * replaced.operations, rel=0.02)
     assert [lock for lock in inserted.locks if lock.name == "btrfs.log_csum_range" and lock.acquired] == []
+
+
+def test_sums_of_writes_that_follow_each_other_have_items_of_their_own_in_the_log_since_5_13(
+    tmp_path: Path,
+) -> None:
+    """An item that ends where they begin grows in the search that finds it (since 5.8), but not the last of its leaf.
+
+    Else another search makes one, after a look into the next leaf. A change locks the root, which the leaf is, for
+    reading at first.
+    """
+    operation = "{op: overwrite, size: 4 KiB, sync: true}"
+    workload = f"kind: mix, tasks: 1, operations: [{operation}], files: 1, file_size: 64 KiB"
+
+    def searches(joins: str, in_place: str) -> float:
+        rules = f"btrfs.log_joins_last_csums: {joins}, btrfs.extends_csums_in_place: {in_place}"
+        return acquired_each(run(tmp_path, workload, rules=rules), "btrfs.log tree L0")
+
+    in_place = searches("true", "true")
+    assert searches("true", "false") - in_place == pytest.approx(2, abs=0.1)
+    assert searches("false", "true") - in_place == pytest.approx(3, abs=0.1)
 
 
 def test_a_new_log_waits_for_the_commit_before_it_only_until_5_11(tmp_path: Path) -> None:

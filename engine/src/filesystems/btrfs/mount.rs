@@ -173,7 +173,9 @@ impl Btrfs {
         let overwritten = delalloc.time(&transaction.reservations, WasDirty { range: true, others: false });
         let roots = Root::new(m, "log root", Tree::new(), fleeting.clone(), rules, costs)?;
         let log_roots = Rc::new(LogRoots::new(m, roots, (disk.device.clone(), blocks.clone()), costs)?);
-        let log = LogTree::new(m, 0, Root::new(m, "log", Tree::new(), fleeting, rules, costs)?, log_roots.clone());
+        let log_rules = Rules { joins_last_csums: costs.rules().log_joins_last_csums, ..rules };
+        let log = Root::new(m, "log", Tree::new(), fleeting, log_rules, costs)?;
+        let log = LogTree::new(m, 0, log, log_roots.clone());
         let root = Root::new(m, "fs", tree, referenced, rules, costs)?;
         let inodes = (OpenInodes::new(m, costs)?, delalloc);
         let first = FsRoot::new(m, 0, root, log, (inodes, RootTimes::new(m, costs)?));

@@ -25,6 +25,7 @@ crate::cost_table!(BlockCosts {
     extent_item: ["extent_item"],
     free_space_item: ["free_space_item"],
     csum_item: ["csum_item"],
+    log_item: ["wfsync.log_item"],
     shift_item: ["shift_item"],
     delayed_item: ["delayed_item"],
     delayed_inode: ["delayed_inode"],
@@ -44,6 +45,7 @@ impl BlockCosts {
             Work::DelayedInode => self.delayed_inode,
             Work::ExtentItem => self.extent_item,
             Work::FreeSpaceItem => self.free_space_item,
+            Work::CsumLookup => 0,
             Work::CsumItem => self.csum_item,
             Work::DelayedItems(items) => self.delayed_item * items as Time,
         }
@@ -295,7 +297,10 @@ impl<M: Machine> TreeLocks for Locked<'_, M> {
             }
             _ => {}
         }
-        let time = self.root.costs.of(work);
+        let time = match (&self.root.space, work) {
+            (Space::Fleeting(_), Work::CsumLookup | Work::CsumItem) => self.root.after_search(self.root.costs.log_item),
+            _ => self.root.costs.of(work),
+        };
         if time > 0 {
             self.m.run(Account::System, time).await;
         }

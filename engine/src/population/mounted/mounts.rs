@@ -67,6 +67,8 @@ pub(super) fn btrfs<H: Host>(
         clearing: rules.path_clearing,
         pushes_some: rules.pushes_some_items,
         replaces_in_one_leaf: rules.replaces_in_one_leaf,
+        extends_csums_in_place: rules.extends_csums_in_place,
+        joins_last_csums: true,
     };
     let FilesystemSpec { nodatacow, new_directories, subvolumes, .. } = spec.filesystem;
     let delays_new_inodes = rules.delays_new_inodes;

@@ -3,19 +3,13 @@
 use super::LogTree;
 use crate::filesystems::btrfs::data::Extent;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
-use crate::filesystems::btrfs::space::csums::sums_at;
 use crate::filesystems::btrfs::transaction::delayed::Batch;
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::key::{Item, Key};
 use crate::filesystems::btrfs::tree::search::Intent;
-use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::{FsyncWait, LogCsums, LogInode};
 use crate::waist::Machine;
 use crate::waist::{Account, Side, Time};
-use std::ops::Range;
-
-/// Checksums that a leaf has room for.
-const MOST_CSUMS: u64 = 4000;
 
 impl Btrfs {
     /// `btrfs_log_inode`.
@@ -81,36 +75,10 @@ impl Btrfs {
             self.take_csum_range(m, log).await;
             log.root.locked(m).ops().delete_csums(first, bytes).await;
         }
-        self.add_csums(m, log, first..first + bytes.next_multiple_of(u64::from(BLOCK))).await;
+        log.root.locked(m).ops().add_csums(first, bytes).await;
         if replaces {
             self.take_csum_range(m, log).await;
         }
-    }
-
-    /// `btrfs_csum_file_blocks`: sums that are there are written over, others go into the item before them if that ends there.
-    async fn add_csums<M: Machine>(&self, m: &M, log: &LogTree, places: Range<u64>) {
-        let mut first = places.start;
-        while first < places.end {
-            let (has, next) = self.overwrite_csums(m, log, first).await;
-            if has == 0 {
-                let blocks = (next.unwrap_or(places.end).min(places.end) - first) / u64::from(BLOCK);
-                let item = items::csums(first, blocks.min(MOST_CSUMS));
-                log.root.locked(m).ops().insert_csum_item(item).await;
-                first += blocks.min(MOST_CSUMS) * u64::from(BLOCK);
-            }
-            first += has;
-        }
-    }
-
-    /// `btrfs_lookup_csum` for a change: of how many bytes from a place on an item has the sums, and where in the leaf the next begins.
-    async fn overwrite_csums<M: Machine>(&self, m: &M, log: &LogTree, first: u64) -> (u64, Option<u64>) {
-        let locked = log.root.locked(m);
-        let ops = locked.ops().blocking();
-        let (mut path, _) = ops.search_slot(items::csums(first, 1).key, Intent::Update).await;
-        let there = sums_at(ops.tree().items(path.leaf()), path.slots[0], first);
-        m.run(Account::System, log.root.after_search(self.fsync.costs.item)).await;
-        ops.release_path(&mut path).await;
-        there
     }
 
     /// `btrfs_lookup_csums_range` of an extent.

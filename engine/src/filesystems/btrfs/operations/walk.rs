@@ -35,6 +35,7 @@ impl Btrfs {
         let step = self.sb.inodes.look_up(m, ino, c.iget).await;
         let rest = self.sb.inodes.enter(m, listed::OTHERS, Some(ino), step).await;
         let rest = self.fs_root(ino).open_inodes.enter(m, rest).await;
+        self.fs_root(ino).open_inodes.look_for_delayed(m).await;
         m.run(Account::System, rest).await;
         self.search_cold(m, dir, items::inode_key(ino), c.read_leaf_again).await;
         m.unlock(d.i_rwsem, Side::Read).await;

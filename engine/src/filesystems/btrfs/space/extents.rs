@@ -248,7 +248,7 @@ impl Extents {
 
     /// `btrfs_csum_file_blocks`.
     pub async fn add_csums<M: Machine>(&self, m: &M, place: u64, bytes: u64) {
-        self.csum.locked(m).ops().insert_csums(place, bytes).await;
+        self.csum.locked(m).ops().add_csums(place, bytes).await;
     }
 
     /// `csum_exist_in_range`: a search in vain, for data that are written in place have none.

@@ -1,7 +1,7 @@
 //! The trees of space while nobody runs: what `mkfs` leaves, and places for what lies there already. Delayed refs are run
 //! without locks and time.
 
-use super::csums::csum_items;
+use super::csums::{csum_items, sums};
 use super::delayed_refs::{Change, Extent, Head, Heads};
 use super::extents::item_of;
 use super::Space;
@@ -10,6 +10,7 @@ use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::locks::Unlocked;
 use crate::filesystems::btrfs::tree::search::{TreeOps, DEFAULT_RULES};
 use crate::filesystems::btrfs::tree::{BlockId, Tree};
+use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::SpaceCache;
 use std::cell::RefCell;
 
@@ -108,7 +109,8 @@ impl SpaceTrees {
     fn insert_csums(&self, laying: &Laying<'_>, place: u64, bytes: u64) {
         for item in csum_items(place, bytes) {
             if !self.csum.borrow_mut().insert_csum_in_place(item) {
-                now(TreeOps::new(&self.csum, laying, DEFAULT_RULES).insert_csum_item(item));
+                let ops = TreeOps::new(&self.csum, laying, DEFAULT_RULES);
+                now(ops.add_csums(item.key.offset(), sums(&item) * u64::from(BLOCK)));
             }
         }
     }

@@ -4,6 +4,7 @@
 //! Not modelled: bitmaps of free space, the fine rules of clusters, block groups that become empty.
 
 pub mod cache_files;
+mod csum_blocks;
 pub mod csums;
 pub mod delalloc;
 pub mod delayed_refs;

@@ -81,7 +81,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     }
 
     /// `btrfs_next_leaf` of a path that is at the end of its leaf: another search, for reading. The next leaf's own lock is left out.
-    async fn look_into_next_leaf(&self, key: Key) {
+    pub(crate) async fn look_into_next_leaf(&self, key: Key) {
         let (mut path, _) = self.search_slot(key, Intent::Read).await;
         self.release_path(&mut path).await;
     }

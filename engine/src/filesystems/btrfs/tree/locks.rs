@@ -33,6 +33,8 @@ pub enum Work {
     ExtentItem,
     /// An item of the free space tree was written or read.
     FreeSpaceItem,
+    /// Checksums were looked for, and others are to be searched for.
+    CsumLookup,
     /// Checksums were written into an item or taken out.
     CsumItem,
 }

@@ -35,6 +35,10 @@ pub struct Rules {
     pub pushes_some: bool,
     /// An extent takes the place of others only where they lie in one leaf (before 5.18).
     pub replaces_in_one_leaf: bool,
+    /// Checksums go into an item that ends where they begin without another search, if its leaf has room (since 5.8).
+    pub extends_csums_in_place: bool,
+    /// They do also where that is the last one of its leaf (not in the log since 5.13).
+    pub joins_last_csums: bool,
 }
 
 /// The rules of Linux 6.18.
@@ -44,6 +48,8 @@ pub const DEFAULT_RULES: Rules = Rules {
     clearing: PathClearing::Never,
     pushes_some: false,
     replaces_in_one_leaf: false,
+    extends_csums_in_place: true,
+    joins_last_csums: true,
 };
 
 /// A tree, and the locks by which a task goes through it.
