@@ -32,6 +32,8 @@ class LockCode:
     """From the release to asking for the wait lock."""
     mark: Time
     """Under the wait lock, to find whom to wake."""
+    grant: Time
+    """The part of it before the first reader has the lock."""
     mark_reader: Time
     """The same for each reader."""
     futex: Time

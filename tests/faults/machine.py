@@ -147,6 +147,12 @@ MACHINE = [
         "        if FAULT { move_run_of_readers(b) } else { move_all_readers(b, batch) };",
     ),
     Fault(
+        "rwsem: a spinner counts all readers that were just granted",
+        M + "locks/rwsem/spin.rs",
+        "b.readers.saturating_sub(b.uncounted)",
+        "b.readers.saturating_sub(if FAULT { 0 } else { b.uncounted })",
+    ),
+    Fault(
         "rwsem: a hand-off outlives a phase of readers",
         M + "locks/rwsem/wake.rs",
         "        b.handoff = false;",

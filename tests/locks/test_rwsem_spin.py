@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,26 @@ def test_readers_are_granted_before_the_lines_of_all_of_them_are_fetched(kind: s
     waits = [time - max(t for t in guarded if t < time) for time in phases]
     assert waits
     assert max(waits) <= 2 * (COSTS["line_llc"] + COSTS["line_hit"]) * 1000
+
+
+@pytest.mark.parametrize("kind", ["rwsem-5.3", "rwsem-5.11", "rwsem-5.16"])
+def test_of_readers_that_were_just_granted_a_spinner_counts_one(kind: str) -> None:
+    """Their granter counts the others when it has gone through the queue (`rwsem_mark_wake`); 20 us for each here."""
+    spin = {"rwsem_reader_spin_base": 0, "rwsem_reader_spin_per_reader": 2e4, "rwsem_reader_spin_cap": 1e9}
+    spec = lock_cycle(
+        kind, 24, duration_ns=4e7, costs=COSTS | {"instruction": 1, "cpu_relax": 1000},
+        kernel={"constants": {**CONSTANTS, **spin}}, readers=0.7, think_ns=5e4, hold_ns=4e5,
+        think_distribution="exponential",
+    )  # fmt: skip
+    _, events = _engine.trace(json.dumps(spec))
+    spun = []
+    for granted, together in groupby(events, key=lambda event: event[0]):
+        if sum(what == "acquire shared" for *_, what, _ in together) < 9:
+            continue
+        later = [event for event in events if event[0] > granted]
+        looks = next((e for e in later if e[3] == "look"), None)
+        if looks and looks[0] - granted <= 1_000_000:  # picoseconds
+            asks = next(e for e in later if e[2] == looks[2] and e[4].startswith("lock.wait_lock"))
+            spun.append((asks[0] - granted) / 1e6)
+    assert spun
+    assert max(spun) < 2 * EVERY + 2  # the clock is read every 16 us

@@ -106,7 +106,7 @@ constants! {
     KernelConstants: migration_cost, rwsem_handoff_wait, rwsem_reader_batch_max, rwsem_reader_spin_base,
     rwsem_reader_spin_per_reader, rwsem_reader_spin_cap, percpu_rwsem_grace_period, numa_spinlock_threshold,
     semaphore_count, cohort_handoffs, hqlock_fairness_threshold, hqlock_general_handoffs_turn_numa,
-    code_spin, code_attempt, code_taken, code_ask, code_queue, code_take, code_wake, code_mark, code_mark_reader,
+    code_spin, code_attempt, code_taken, code_ask, code_queue, code_take, code_wake, code_mark, code_grant, code_mark_reader,
     code_futex, code_futex_return, code_pthread, code_dequeue, code_seek_cpu, code_queue_new, code_look_cpu, code_take_task,
     code_tick_timers, code_rcu_core, code_rcu_tick, code_rcu_note, code_rcu_report,
     code_rcu_thread, code_free_task, code_free_cred, code_free_map, code_free_area, code_free_dentry, code_free_proc,

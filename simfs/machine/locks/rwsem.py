@@ -153,10 +153,13 @@ class Rwsem(AnyRwsem):
         alone = len(self.waiters) == 1
         if self.written or (alone and me.side is Side.WRITE):
             return []
-        if self.shares:
-            return self.mark_wake(me.task, readers_only=True) if self.may_join(me, alone=alone) else []
-        self.nonspinnable = False
-        return self.mark_wake(me.task)
+        if self.shares and not self.may_join(me, alone=alone):
+            return []
+        readers_only = self.shares > 0
+        self.nonspinnable = self.nonspinnable and readers_only
+        woken = self.mark_wake(me.task, readers_only=readers_only)
+        self.uncounted = 0
+        return woken
 
     def may_join(self, me: Waiter, *, alone: bool) -> bool:
         """Whether queued readers may join readers inside because this one came."""

@@ -85,6 +85,8 @@ class AnyRwsem(SleepingLock):
         super().__init__(place)
         self.shares = 0
         """Readers in the count word: those that hold it, and those that are still trying."""
+        self.uncounted = 0
+        """Of them, those who were granted it and whom the granter has not added to the count yet."""
         self.writer: Task | None = None
         """The writer, in the count and owner words."""
         self.arriving_writers = 0
@@ -210,20 +212,26 @@ class AnyRwsem(SleepingLock):
         """Mark whom to wake, drop the wait lock and wake them.
 
         Readers have the lock as soon as the first of them is seen (`rwsem_mark_wake`: "we prefer to do the first reader
-        grant before counting readers"); their lines are fetched then.
+        grant before counting readers"). The others are in the count when the queue has been gone through; what else a
+        wake-up needs of them is fetched then.
         """
-        waker.segment.debt += self.code.mark
-        lines = 0
-        if not self.wakes_under_wait_lock:
-            first = self._line_of_first(waker, readers_only=readers_only)
-            waker.segment.debt += first
-            yield from waker.pay()
-            lines = max(self._lines_of_woken(waker, readers_only=readers_only) - first, 0)
+        if self.wakes_under_wait_lock:
+            waker.segment.debt += self.code.mark
+            self.unlock_and_wake(waker, self.mark_wake(waker, readers_only=readers_only))
+            return
+        reader = bool(self.waiters) and self.waiters[0].side is Side.READ
+        waker.segment.debt += self.code.grant if reader else self.code.mark
+        first = self._line_of_first(waker, readers_only=readers_only)
+        waker.segment.debt += first
+        yield from waker.pay()
+        counting, fetching = self._walk(waker, readers_only=readers_only)
         woken_tasks = self.mark_wake(waker, readers_only=readers_only)
-        if lines:
-            waker.segment.debt += lines
-            yield from waker.pay()
-        self.unlock_and_wake(waker, woken_tasks, fetched=not self.wakes_under_wait_lock)
+        waker.segment.debt += max(counting - first, 0)
+        yield from waker.pay()
+        self.uncounted = 0
+        waker.segment.debt += fetching
+        yield from waker.pay()
+        self.unlock_and_wake(waker, woken_tasks, fetched=True)
 
     def _line_of_first(self, waker: Task, *, readers_only: bool) -> Time:
         """How long it takes to fetch the entry of the first waiter, if it may be woken."""
@@ -231,11 +239,14 @@ class AnyRwsem(SleepingLock):
         may = first is not None and (first.side is Side.READ or not readers_only)
         return waker.line_of_waiter(first.task) if first and may else 0
 
-    def _lines_of_woken(self, waker: Task, *, readers_only: bool) -> Time:
-        """How long it takes to fetch the lines of those who are to be woken, with the code for each reader."""
+    def _walk(self, waker: Task, *, readers_only: bool) -> tuple[Time, Time]:
+        """How long it takes to go through the queue for who is to be woken, and then to fetch their other lines."""
         woken = self._to_be_woken(readers_only=readers_only)
         readers = sum(waiter.side is Side.READ for waiter in woken)
-        return sum(waker.lines_of_waiter(waiter.task) for waiter in woken) + readers * self.code.mark_reader
+        entries = sum(waker.line_of_waiter(waiter.task) for waiter in woken)
+        fetching = sum(waker.lines_of_waiter(waiter.task) for waiter in woken) - entries
+        code = max(self.code.mark - self.code.grant, 0) + readers * self.code.mark_reader if readers else 0
+        return entries + code, fetching
 
     def _to_be_woken(self, *, readers_only: bool) -> list[Waiter]:
         if not self.waiters:
@@ -255,6 +266,7 @@ class AnyRwsem(SleepingLock):
         readers = self.phase()
         self.waiters = [w for w in self.waiters if w not in readers]
         self.shares += len(readers)
+        self.uncounted = max(len(readers) - 1, 0)
         written = [self.note_reader(reader.task) for reader in readers]
         self.granted.update(reader.task for reader in readers)
         self.lock_class.statistics.handoffs += len(readers)
@@ -357,9 +369,13 @@ class AnyRwsem(SleepingLock):
         return False
 
     def _reader_spin(self) -> Time:
-        """`rwsem_rspin_threshold`: how long a writer spins on these readers."""
+        """`rwsem_rspin_threshold`: how long a writer spins on these readers, by what the count has of them.
+
+        Of readers that were just granted it has one at first.
+        """
         kernel = self.machine.kernel
-        wait = kernel.rwsem_reader_spin_base + kernel.rwsem_reader_spin_per_reader * self.shares
+        counted = max(self.shares - self.uncounted, 0)
+        wait = kernel.rwsem_reader_spin_base + kernel.rwsem_reader_spin_per_reader * counted
         return min(wait, kernel.rwsem_reader_spin_cap)
 
     def forbid_spinning(self) -> None:

@@ -81,3 +81,26 @@ def test_both_machines_push_the_same(tmp_path: Path) -> None:
 def test_a_run_with_checkpoints_repeats(tmp_path: Path, kernel: str) -> None:
     spec = spec_of(tmp_path, kernel, SMALL, ms=20)
     assert answer(spec) == answer(spec)
+
+
+CHOWNS = (
+    "{kind: mix, tasks: 8, directories: shared, file_set: shared, files: 1, order: in-turn, "
+    "operations: [{op: chown, repeat: 20}, {op: fsync}]}"
+)
+
+
+@pytest.mark.parametrize(("kernel", "gathers"), [("linux-5.15", False), ("linux-6.12", True)])
+def test_a_push_puts_the_parts_of_all_cpus_together_while_nobody_can_commit(
+    tmp_path: Path, kernel: str, *, gathers: bool
+) -> None:
+    """`xlog_cil_push_pcp_aggregate` since 6.0; here it takes 100 us for each CPU that has committed."""
+    quick, slow = (
+        ctx_lock(simulate_whole(spec_of(tmp_path, kernel, {"checkpoint.part": part}, CHOWNS, ms=20)))
+        for part in (0.0, 1e5)
+    )
+    assert (slow.hold_max_ns > 1e5) == gathers
+    assert quick.hold_max_ns < 1e5
+
+
+def test_both_machines_agree_on_what_a_push_fetches_of_all_cpus(tmp_path: Path) -> None:
+    assert assert_same(spec_of(tmp_path, "linux-6.12", {}, CHOWNS, ms=2)) > 100

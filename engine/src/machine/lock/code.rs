@@ -26,6 +26,8 @@ pub struct LockCode {
     pub wake: Time,
     /// Under the wait lock, to find whom to wake.
     pub mark: Time,
+    /// The part of it before the first reader has the lock.
+    pub grant: Time,
     /// The same for each reader.
     pub mark_reader: Time,
     /// From user space to the lock of a futex's hash bucket.
@@ -50,6 +52,7 @@ impl LockCode {
             take: takes(constants.code_take),
             wake: takes(constants.code_wake),
             mark: takes(constants.code_mark),
+            grant: takes(constants.code_grant),
             mark_reader: takes(constants.code_mark_reader),
             futex: takes(constants.code_futex),
             futex_return: takes(constants.code_futex_return),

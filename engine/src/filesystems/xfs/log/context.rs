@@ -11,6 +11,8 @@ pub struct Context {
     pub items: Vec<ItemId>,
     /// How long that is.
     pub bytes: u64,
+    /// On how many CPUs it was logged.
+    pub parts: u32,
     /// What it takes of the log, with its commit record and without headers of log records.
     pub space: u64,
 }

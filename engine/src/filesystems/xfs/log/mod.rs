@@ -233,6 +233,7 @@ impl Log {
         self.format_inodes(m, &logged).await;
         m.touch(self.cil, Access::Write);
         self.insert_items(m, &logged).await;
+        self.checkpoints.write_part(m);
         let mut ail = self.ail.borrow_mut();
         let bytes: u64 = logged.items.into_iter().map(|item| self.checkpoints.insert(&mut ail, item)).sum();
         self.grants.add(bytes);

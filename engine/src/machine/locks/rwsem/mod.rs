@@ -62,6 +62,8 @@ impl Owner {
 pub struct Rwsem {
     era: Era,
     readers: u32,
+    /// Of them, those who were granted it and whom the granter has not added to the count yet.
+    uncounted: u32,
     writer: bool,
     /// Writers whose failed fast path is still in the count (to 3.10).
     arriving_writers: u32,
@@ -97,6 +99,7 @@ impl Family for Rwsem {
         Self {
             era,
             readers: 0,
+            uncounted: 0,
             writer: false,
             arriving_writers: 0,
             handoff: false,

@@ -136,9 +136,10 @@ async fn spin_on_owner(cx: &Context, lock: LockId, side: Side) -> bool {
     }
 }
 
-/// `rwsem_rspin_threshold`: how long a writer spins on these readers.
+/// `rwsem_rspin_threshold`: how long a writer spins on these readers, by what the count has of them. Of readers that were just granted
+/// it has one at first.
 fn reader_spin(b: &Rwsem, (base, each, cap): (Time, Time, Time)) -> Time {
-    (base + each * Time::from(b.readers)).min(cap)
+    (base + each * Time::from(b.readers.saturating_sub(b.uncounted))).min(cap)
 }
 
 /// A writer has waited long enough for readers: 5.3 marks them for both sides.

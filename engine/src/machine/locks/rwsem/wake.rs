@@ -2,6 +2,7 @@
 
 use super::{ask_for_handoff, body, note_reader, with, Era, Owner, Rwsem, Slow, Waiter};
 use crate::machine::context::Context;
+use crate::machine::lock::code::LockCode;
 use crate::machine::lock::Body;
 use crate::machine::locks::{spin_lock, spinlock};
 use crate::machine::state::State;
@@ -31,23 +32,31 @@ pub(in crate::machine::locks) async fn next(cx: &Context, lock: LockId) {
 }
 
 /// Marks whom to wake, drops the wait lock `inner` and wakes them. Readers have the lock as soon as the first of them is seen
-/// (`rwsem_mark_wake`: "we prefer to do the first reader grant before counting readers"); their lines are fetched then.
+/// (`rwsem_mark_wake`: "we prefer to do the first reader grant before counting readers"). The others are in the count when the queue
+/// has been gone through; what else a wake-up needs of them is fetched then.
 pub(super) async fn mark_fetched(cx: &Context, lock: LockId, inner: LockId, wake: Wake) {
-    let has_wake_q = with(cx, lock, |b| !b.era.wakes_under_wait_lock());
-    cx.runs(|code| code.mark);
-    let mut lines = 0;
-    if has_wake_q {
-        let first = line_of_first(&cx.state(), cx.id, lock, wake);
-        cx.state().tasks[cx.id as usize].segment.debt += first;
-        cx.pay().await;
-        lines = lines_of_woken(&cx.state(), cx.id, lock, wake).saturating_sub(first);
+    if with(cx, lock, |b| b.era.wakes_under_wait_lock()) {
+        cx.runs(|code| code.mark);
+        mark(&mut cx.state(), cx.id, lock, wake);
+        issue(cx, lock, inner, false);
+        return;
     }
+    let reader = with(cx, lock, |b| b.slow.waiters.front().is_some_and(|first| first.side == Side::Read));
+    let code: fn(&LockCode) -> Time = if reader { |code| code.grant } else { |code| code.mark };
+    cx.runs(code);
+    let first = line_of_first(&cx.state(), cx.id, lock, wake);
+    spend(cx, first).await;
+    let (counting, fetching) = walk(&cx.state(), cx.id, lock, wake);
     mark(&mut cx.state(), cx.id, lock, wake);
-    if lines > 0 {
-        cx.state().tasks[cx.id as usize].segment.debt += lines;
-        cx.pay().await;
-    }
-    issue(cx, lock, inner, has_wake_q);
+    spend(cx, counting.saturating_sub(first)).await;
+    with(cx, lock, |b| b.uncounted = 0);
+    spend(cx, fetching).await;
+    issue(cx, lock, inner, true);
+}
+
+async fn spend(cx: &Context, time: Time) {
+    cx.state().tasks[cx.id as usize].segment.debt += time;
+    cx.pay().await;
 }
 
 /// How long `me` takes to fetch the entry of the first waiter, if `wake` may be for it.
@@ -57,22 +66,28 @@ fn line_of_first(s: &State, me: TaskId, lock: LockId, wake: Wake) -> Time {
     b.slow.waiters.front().filter(may).map_or(0, |first| s.line_of_waiter(me, first.task))
 }
 
-/// How long it takes `me` to fetch the lines of those whom `wake` is going to mark, with the code for each reader.
-fn lines_of_woken(s: &State, me: TaskId, lock: LockId, wake: Wake) -> Time {
+/// How long it takes `me` to go through the queue for those whom `wake` is going to mark, of whom each has an entry there, and then to
+/// fetch their other lines.
+fn walk(s: &State, me: TaskId, lock: LockId, wake: Wake) -> (Time, Time) {
     let Body::Rwsem(b) = &s.locks[lock as usize].body else { unreachable!("kind and body agree") };
-    let Some(&Waiter { side, .. }) = b.slow.waiters.front() else { return 0 };
+    let Some(&Waiter { side, task: first, .. }) = b.slow.waiters.front() else { return (0, 0) };
     let (readers, phases) = (side == Side::Read, b.era.has_phases());
     if if readers { b.written() } else { wake == Wake::Readers } {
-        return 0;
+        return (0, 0);
     }
-    let all = match (readers, phases) {
-        (false, _) => 1,
-        (true, false) => usize::MAX,
-        (true, true) => s.kernel.rwsem_reader_batch,
-    };
+    let others = |task| s.lines_of_waiter(me, task) - s.line_of_waiter(me, task);
+    if !readers {
+        return (s.line_of_waiter(me, first), others(first));
+    }
+    let all = if phases { s.kernel.rwsem_reader_batch } else { usize::MAX };
     let run = b.slow.waiters.iter().take_while(|w| phases || w.side == side);
-    let code = if readers { s.lock_code.mark_reader } else { 0 };
-    run.filter(|w| w.side == side).take(all).map(|w| s.lines_of_waiter(me, w.task) + code).sum()
+    let code = &s.lock_code;
+    let (mut counting, mut fetching) = (code.mark.saturating_sub(code.grant), 0);
+    for w in run.filter(|w| w.side == side).take(all) {
+        counting += s.line_of_waiter(me, w.task) + code.mark_reader;
+        fetching += others(w.task);
+    }
+    (counting, fetching)
 }
 
 /// Drops the wait lock `inner` and wakes who was marked, whose lines may be `fetched` already; the early eras do it the other way
@@ -119,6 +134,7 @@ pub(super) fn mark_after_queueing(s: &mut State, me: TaskId, lock: LockId, side:
             b.clear_nonspinnable();
         }
         mark(s, me, lock, wake);
+        body(s, lock).uncounted = 0;
     }
 }
 
@@ -165,6 +181,7 @@ fn grant_readers(s: &mut State, me: TaskId, lock: LockId, first: Waiter) {
     }
     let granted = b.slow.wake_list.len() - from;
     b.readers += granted as u32;
+    b.uncounted = (granted as u32).saturating_sub(1);
     let mut told = false;
     for at in from..from + granted {
         let reader = body(s, lock).slow.wake_list[at];

@@ -8,6 +8,7 @@
 //! next; who forces the log writes it himself. Before 5.15 one checkpoint was written after the other; since then up to 4 are, whose commit
 //! records are written in order.
 
+mod parts;
 mod push;
 mod pushes;
 
@@ -24,7 +25,8 @@ use crate::filesystems::log_area::LogArea;
 use crate::filesystems::xfs::structures::touch::CHUNK;
 use crate::kernel::xfs::{Cil, CilPush, LogFlushes};
 use crate::waist::Machine;
-use crate::waist::{LockId, Side, TaskId, Time};
+use crate::waist::{Account, LockId, Side, TaskId, Time};
+use parts::Parts;
 use pushes::Pushes;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -33,6 +35,7 @@ use std::rc::Rc;
 crate::cost_table!(CheckpointCosts {
     push: ["checkpoint.push"],
     build: ["checkpoint.build"],
+    part: ["checkpoint.part"],
     order: ["checkpoint.order"],
     write: ["checkpoint.write"],
     committed: ["checkpoint.committed"],
@@ -55,6 +58,8 @@ pub struct Checkpoints {
     flushes: LogFlushes,
     workers: u32,
     costs: CheckpointCosts,
+    /// Since 6.0.
+    parts: Option<Parts>,
     context: RefCell<Context>,
     queued: Cell<bool>,
     /// The last context that was to be pushed (`xc_push_seq`).
@@ -95,6 +100,7 @@ impl Checkpoints {
             flushes: rules.log_flushes,
             workers: if rules.cil_push == CilPush::Serial { 1 } else { 4 },
             costs: CheckpointCosts::new(costs)?,
+            parts: (rules.cil >= Cil::PerCpuLists).then(|| Parts::new(m)),
             context: RefCell::new(Context { sequence: 1, ..Context::default() }),
             queued: Cell::new(false),
             pushed: Cell::new(0),
@@ -122,6 +128,23 @@ impl Checkpoints {
         context.items.extend(new);
         context.bytes += bytes;
         bytes
+    }
+
+    /// A commit writes to its CPU's part of the context.
+    pub fn write_part<M: Machine>(&self, m: &M) {
+        if let Some(parts) = &self.parts {
+            let mut context = self.context.borrow_mut();
+            context.parts += u32::from(parts.write(m, context.sequence));
+        }
+    }
+
+    /// The parts of all CPUs that have committed are put together (`xlog_cil_push_pcp_aggregate`).
+    async fn gather_parts<M: Machine>(&self, m: &M) {
+        if let Some(parts) = &self.parts {
+            parts.gather(m);
+            let written = Time::from(self.context.borrow().parts);
+            m.run(Account::System, self.costs.part * written).await;
+        }
     }
 
     /// The end of a commit, which gives back `xc_ctx_lock`: as it is held shared until the push is queued, no worker can have taken the

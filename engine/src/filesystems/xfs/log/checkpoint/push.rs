@@ -33,12 +33,13 @@ impl Xfs {
         }
     }
 
-    /// `xlog_cil_build_lv_chain`: the items are taken off the list, while nobody can commit. `xc_push_lock` is taken before it, for the list
-    /// of contexts that are being committed, and after it, for `xc_current_sequence`.
+    /// `xlog_cil_build_lv_chain`: the items are taken off the list, while nobody can commit. `xc_push_lock` is taken before it, for the
+    /// parts of CPUs and the list of contexts that are being committed, and after it, for `xc_current_sequence`.
     async fn take_context<M: Machine>(m: &M, log: &Log) -> Context {
         let cil = &log.checkpoints;
         m.lock(cil.ctx_lock, Side::Write).await;
         cil.lock(m).await;
+        cil.gather_parts(m).await;
         let context = cil.switch(log);
         cil.push_wait.wake_all(m).await;
         cil.unlock(m).await;
