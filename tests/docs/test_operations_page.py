@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from places import ROOT
 
-from simfs.scenario.checks.names import REFUSED
+from simfs.scenario.checks.operations import REFUSED
 from simfs.vocabulary import vocabulary
 
 DOCS = ROOT / "docs"

@@ -21,7 +21,7 @@ CASES = [(filesystem, operation) for filesystem, table in TABLES.items() for ope
 GROUPS = (
     ("create", "unlink"), ("mkdir", "rmdir"), ("append", "open", "fsync", "read", "stat", "utimes", "readdir"),
     ("rename",), ("link",), ("reflink",), ("open_creat",), ("open_rdwr",), ("move",),
-    ("chmod", "chown"), ("truncate",), ("fallocate", "shorten"), ("fiemap",),
+    ("lseek", "seek_hole"), ("sync",), ("chmod", "chown"), ("truncate",), ("fallocate", "shorten"), ("fiemap",),
 )  # fmt: skip
 """Operations that follow each other in one run; what a group leaves unsettled would change what others find."""
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from generated.kernels import LOCKS
 from generated.machines import times
-from simfs.scenario.checks.names import REFUSED
+from simfs.scenario.checks.operations import REFUSED
 from simfs.vocabulary import vocabulary
 
 Section = dict[str, Any]

@@ -49,7 +49,8 @@ ERAS: dict[str, Eras] = {
     **dict.fromkeys(("xfs.cil_lock", "xfs.push_lock", "xfs.icloglock", "xfs.log_wait"), SPINLOCKS),
     **dict.fromkeys(("brd.lock", "md.lock", "vfs.percpu_counter", "btrfs.root_item_lock"), SPINLOCKS),
     **dict.fromkeys(("ext4.orphan", "btrfs.delayed_node", "btrfs.log_mutex"), MUTEXES),
-    **dict.fromkeys(("vfs.s_vfs_rename_mutex",), MUTEXES),
+    **dict.fromkeys(("vfs.s_vfs_rename_mutex", "vfs.s_sync_lock"), MUTEXES),
+    **dict.fromkeys(("vfs.s_umount", "vfs.wb_switch_rwsem"), RWSEMS),
     **dict.fromkeys(("btrfs.delayed_ref_head", "btrfs.free_space_lock", "btrfs.objectid_mutex"), MUTEXES),
 }  # fmt: skip
 """The kind of each role's lock, by the first kernel that has it: told again here, so that a slip shows."""

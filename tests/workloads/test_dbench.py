@@ -86,3 +86,47 @@ def test_reads_write_the_inode_as_often_as_the_load_file_has_it_with_an_exact_cl
     taken = {site.site: site.acquired / result.latency["Unlink"].count for site in freeze.sites}
     assert taken["read"] == pytest.approx(0.7, rel=0.6)
     assert taken["readdir"] == pytest.approx(1.3, rel=0.6)
+
+
+def with_options(filesystem: str, device: str = "loop-tmpfs", **options: bool) -> RunResult:
+    overrides = [
+        "workload.tasks=1",
+        "sweep={}",
+        f"device={device}",
+        *(f"workload.{key}=true" for key, on in options.items() if on),
+    ]
+    (point,) = (p for p in expand(load("guest-dbench", overrides)) if p.variant == filesystem)
+    made = to_run_spec(point, 0) | {"warmup_ns": 1e7, "duration_ns": 2e8}
+    result = RunResult.model_validate_json(answer(made))
+    assert [law for law in result.laws if not law.ok] == []
+    return result
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4", "btrfs"])
+def test_with_s_each_write_waits_for_the_device_and_a_flush_finds_nothing(filesystem: str) -> None:
+    """`O_SYNC` of all files."""
+    plain, synced = with_options(filesystem), with_options(filesystem, sync=True)
+    assert synced.latency["WriteX"].p50_ns > 3 * plain.latency["WriteX"].p50_ns
+    assert synced.latency["Flush"].p50_ns < 0.7 * plain.latency["Flush"].p50_ns
+    assert synced.latency["NTCreateX"].p50_ns < 2 * plain.latency["NTCreateX"].p50_ns
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4", "btrfs"])
+def test_with_capital_s_who_unlinks_or_renames_waits_for_the_directory(filesystem: str) -> None:
+    """`sync_parent` of fileio.c; a create is not synced."""
+    plain, synced = with_options(filesystem), with_options(filesystem, sync_directories=True)
+    for call in ("Unlink", "Rename"):
+        assert synced.latency[call].p50_ns > plain.latency[call].p50_ns + 5000, call
+    assert synced.latency["WriteX"].p50_ns < 2 * plain.latency["WriteX"].p50_ns
+
+
+def test_an_fdatasync_of_a_directory_of_ext4_commits_nothing_unless_it_has_grown() -> None:
+    """`i_datasync_tid`: the device is flushed, and next to nothing written."""
+    plain, synced = (with_options("ext4", "sata-ssd", sync_directories=on) for on in (False, True))
+
+    def each(result: RunResult, request: str) -> float:
+        return result.requests[request].count / result.operations
+
+    names = sum(synced.latency[call].count for call in ("Unlink", "Rename")) / synced.operations
+    assert each(synced, "flush") > each(plain, "flush") + 0.6 * names
+    assert each(synced, "write") < each(plain, "write") + 0.5 * names

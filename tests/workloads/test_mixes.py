@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from engine import Spec, answer, simulate_whole
 from simfs.cli import app
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
-from simfs.scenario.checks.names import REFUSED
+from simfs.scenario.checks.operations import REFUSED
 from simfs.scenario.models import load_vfs
 from simfs.vocabulary import vocabulary
 

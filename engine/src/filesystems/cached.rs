@@ -191,6 +191,14 @@ impl InCore {
         self.walk.of(m, dentry);
     }
 
+    /// A file's inode and dentry are not in memory when the run begins.
+    pub fn leaves_memory(&self, slot: u32) {
+        self.files.forget(slot);
+        if let Some(unlisted) = self.unlisted.borrow_mut().get_mut(slot as usize) {
+            *unlisted = false;
+        }
+    }
+
     /// An inode is made.
     pub fn made_inode<M: Machine>(&self, m: &M, slot: u32) {
         self.replace(m, slot, 0, self.freed_inodes.pop(m, self.grace));

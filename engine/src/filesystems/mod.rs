@@ -17,6 +17,7 @@ pub mod open_files;
 mod paged;
 pub mod pages;
 mod percpu_counters;
+pub mod sync;
 pub(crate) mod system_calls;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -190,6 +191,10 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn fill_up(&self, free: u64) -> Result<(), NoSpace>;
     /// `open(O_CREAT|O_EXCL)` of a new name.
     fn create(&self, m: &M, dir: DirId, name: &[u8]) -> impl Future<Output = Result<File, NoSpace>>;
+    /// The walk to a name whose file is not in memory, which brings it in; nothing where it is there. `creating`: of an `open` that may create.
+    fn look_up(&self, m: &M, name: (DirId, &[u8]), file: &File, creating: bool) -> impl Future<Output = ()>;
+    /// All is on disk, and these files leave memory with the blocks that they are in (`umount` and `mount`, or `drop_caches`).
+    fn drop_caches(&self, m: &M, files: &[File]) -> impl Future<Output = ()>;
     /// `open` of a name that exists and is cached.
     fn open(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
     /// `open(O_CREAT)` of a name that exists and is cached.
@@ -206,8 +211,8 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn close(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `fsync`.
     fn fsync(&self, m: &M, file: &File) -> impl Future<Output = ()>;
-    /// `fsync` of a directory that is open.
-    fn fsync_directory(&self, m: &M, dir: DirId) -> impl Future<Output = ()>;
+    /// `fsync` of a directory that is open, or `fdatasync`.
+    fn fsync_directory(&self, m: &M, dir: DirId, data_only: bool) -> impl Future<Output = ()>;
     /// The end of a write of `bytes` to a file that is open with `O_SYNC` (`generic_write_sync`).
     fn write_sync(&self, m: &M, file: &File, place: (u64, u32)) -> impl Future<Output = ()>;
     /// A new file that has all its blocks. Who makes it waits for no device.
@@ -238,7 +243,17 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn fstat(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `utimes`, `chmod` or `chown`.
     fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) -> impl Future<Output = ()>;
-    /// `sync`: what was done so far is on disk afterwards.
+    /// `lseek` to a place of an open file.
+    fn lseek(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    /// `lseek(SEEK_HOLE)` of an open file that has none, so that it comes to its end.
+    fn seek_hole(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    /// `syncfs`.
+    fn syncfs(&self, m: &M) -> impl Future<Output = ()>;
+    /// `ioctl(XFS_IOC_BULKSTAT)`: the next inode of the walk by number of somebody.
+    fn bulkstat(&self, m: &M, who: u32) -> impl Future<Output = ()>;
+    /// A walk has come so far in a directory when the run begins.
+    fn has_walked(&self, dir: DirId, nth: u32);
+    /// `sync` before the run begins: what was done so far is on disk afterwards.
     fn sync_all(&self, m: &M) -> impl Future<Output = ()>;
     /// `ioctl(FS_IOC_FIEMAP)` of a whole file.
     fn fiemap(&self, m: &M, file: &File) -> impl Future<Output = ()>;

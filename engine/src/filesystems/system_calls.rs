@@ -3,13 +3,15 @@
 
 use super::inodes::times::Timed;
 use super::ledger::Ledger;
+use super::names::lookup::look_up_cold;
 use super::names::namei;
 use super::open_files::file_locks::Request;
 use super::open_files::files_struct::Position;
 use super::open_files::read_write::{self, FileOperations};
+use super::sync::syncfs;
 use super::vfs::{SuperBlock, SuperOperations};
 use super::{Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, Mounted, NoSpace, Renaming};
-use crate::waist::{Account, Machine, Witness};
+use crate::waist::{Account, Machine, Side, Witness};
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::{pin, Pin};
@@ -176,6 +178,18 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         Ok(file)
     }
 
+    async fn look_up(&self, m: &M, name: (DirId, &[u8]), file: &File, creating: bool) {
+        if self.fs.super_block().cold.has(file.inode) {
+            let side = if creating { Side::Write } else { Side::Read };
+            self.operation(m, pin!(look_up_cold(&*self.fs, m, name, file, side))).await;
+        }
+    }
+
+    async fn drop_caches(&self, m: &M, files: &[File]) {
+        self.operation(m, pin!(self.fs.settle(m))).await;
+        files.iter().for_each(|file| self.fs.leaves_memory(file));
+    }
+
     async fn open(&self, m: &M, dir: DirId, file: &File) {
         self.opening(m, "open", pin!(read_write::open(&*self.fs, m, dir, file))).await;
     }
@@ -211,8 +225,8 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         self.on_file(m, file, pin!(self.fs.fsync(m, file))).await;
     }
 
-    async fn fsync_directory(&self, m: &M, dir: DirId) {
-        self.operation(m, pin!(self.fs.fsync_directory(m, dir))).await;
+    async fn fsync_directory(&self, m: &M, dir: DirId, data_only: bool) {
+        self.operation(m, pin!(self.fs.fsync_directory(m, dir, data_only))).await;
     }
 
     async fn write_sync(&self, m: &M, file: &File, place: (u64, u32)) {
@@ -291,6 +305,28 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
 
     async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
         self.operation(m, pin!(read_write::set_attribute(&*self.fs, m, file, attribute))).await;
+    }
+
+    async fn lseek(&self, m: &M, file: &File) {
+        let seeking = read_write::lseek(&*self.fs, m, file);
+        self.by_descriptor(m, (Some(file.inode), Position::Moved), pin!(seeking)).await;
+    }
+
+    async fn seek_hole(&self, m: &M, file: &File) {
+        let seeking = read_write::seek_hole(&*self.fs, m, file);
+        self.by_descriptor(m, (Some(file.inode), Position::Moved), pin!(seeking)).await;
+    }
+
+    async fn syncfs(&self, m: &M) {
+        self.operation(m, pin!(syncfs(&*self.fs, m))).await;
+    }
+
+    async fn bulkstat(&self, m: &M, who: u32) {
+        self.operation(m, pin!(self.fs.bulkstat(m, who))).await;
+    }
+
+    fn has_walked(&self, dir: DirId, nth: u32) {
+        self.fs.has_walked(dir, nth);
     }
 
     async fn sync_all(&self, m: &M) {

@@ -3,11 +3,15 @@
 use super::calls::Calls;
 use super::costs::Costs;
 use super::fs_type::FsType;
+use super::inodes::cold::Cold;
 use super::inodes::inode_cache::InodeCache;
 use super::inodes::links::Links;
+use super::inodes::listed::Entry;
 use super::inodes::super_line::SuperLine;
 use super::inodes::times::Times;
 use super::open_files::thread_group::ThreadGroups;
+use super::pages::mapping::Submitted;
+use super::sync::SyncLocks;
 use super::{DirId, File, LaidOut, Mounted, NoSpace};
 use crate::memory::{Held, Shrinker};
 use crate::waist::Machine;
@@ -24,6 +28,8 @@ pub struct SuperBlock {
     pub line: SuperLine,
     /// The hash table and the list of inodes.
     pub inodes: InodeCache,
+    /// Files that are not in memory.
+    pub cold: Cold,
     /// How many names files have.
     pub links: Links,
     /// When inodes were changed and read.
@@ -36,6 +42,8 @@ pub struct SuperBlock {
     directory_i_rwsem: ClassId,
     /// The calls that need little of the filesystem.
     pub calls: Calls,
+    /// Of `syncfs`.
+    pub sync: SyncLocks,
     /// Tasks that are threads of one process.
     pub thread_groups: ThreadGroups,
 }
@@ -48,6 +56,7 @@ impl SuperBlock {
             freeze: m.new_lock(freeze),
             line: SuperLine::new(m, costs),
             inodes: InodeCache::new(m, fs, costs)?,
+            cold: Cold::default(),
             links: Links::default(),
             times: Times::new(costs),
             rename_mutex: m.new_lock(m.class("vfs.s_vfs_rename_mutex", "vfs.s_vfs_rename_mutex")),
@@ -56,6 +65,7 @@ impl SuperBlock {
             i_rwsem: m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"),
             directory_i_rwsem: m.class("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
             calls: Calls::new(m, fs, costs)?,
+            sync: SyncLocks::default(),
             thread_groups: ThreadGroups::default(),
         })
     }
@@ -64,6 +74,13 @@ impl SuperBlock {
     pub fn overwriting_apart(mut self, time: Time) -> Self {
         self.calls.overwrite_apart(time);
         self
+    }
+
+    /// A file leaves memory before the run begins: its inode, by its entry in the list, where `hashed` in the hash table too, and its dentry.
+    pub fn leaves_memory(&self, file: &File, entry: Entry, hashed: bool) {
+        self.cold.leaves(file.inode);
+        self.inodes.leaves_memory(entry, hashed);
+        self.calls.leaves_memory(file.inode);
     }
 
     /// Gives back inodes that nobody uses, each with what all filesystems take and what this one does.
@@ -160,6 +177,28 @@ pub(crate) trait SuperOperations<M: Machine>: Mounted {
     async fn lay_out(&self, _m: &M, _file: &File, _laid: LaidOut) {}
     /// `sync`: dirty pages are written (`sync_inodes_sb`), and what else the filesystem has to (`sync_fs`). By default nothing depends on it.
     async fn sync_fs(&self, _m: &M) {}
+    /// What `syncfs` begins before it writes inodes (`sync_fs` without waiting).
+    async fn start_sync(&self, _m: &M) {}
+    /// Submits what is dirty of all files (`writeback_sb_inodes`).
+    async fn write_inodes(&self, _m: &M) -> Submitted {
+        Submitted::default()
+    }
+    /// Waits for it, and for what the flusher has under way.
+    async fn wait_inodes(&self, _m: &M, _written: Submitted) {}
+    /// What `syncfs` ends with (`sync_fs`, and `sync_blockdev`).
+    async fn end_sync(&self, _m: &M) {}
+    /// `ioctl(XFS_IOC_BULKSTAT)`: the next inode of a walk by number.
+    async fn bulkstat(&self, m: &M, _who: u32) {
+        m.give_up("this filesystem has no bulkstat");
+    }
+    /// A walk has come so far in a directory when the run begins.
+    fn has_walked(&self, _dir: DirId, _nth: u32) {}
+    /// All that is in memory of a filesystem is on disk, and may go.
+    async fn settle(&self, m: &M) {
+        self.sync_fs(m).await;
+    }
+    /// A file leaves memory, as after `drop_caches`, when it has settled.
+    fn leaves_memory(&self, file: &File);
     /// What `statfs` does besides counting.
     async fn statfs(&self, _m: &M) {}
     /// A step of a walk through a directory whose inodes are not in memory: its part of `getdents`, and `stat` of the `nth` file.

@@ -1,12 +1,15 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 58] = [
+pub const ROLES: [(&str, &str); 61] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
     ("vfs.inode_list", "a superblock's list of inodes"),
     ("vfs.s_vfs_rename_mutex", "the directories of a superblock against two renames between them at a time"),
+    ("vfs.s_umount", "a superblock against being unmounted while somebody syncs it"),
+    ("vfs.wb_switch_rwsem", "the flusher of a device, against two who have it write all for a sync"),
+    ("vfs.s_sync_lock", "who waits for all files of a superblock"),
     ("vfs.rename_lock", "the names of all dentries, against who looks for one while it is moved"),
     ("vfs.wb_list", "a device's list of files with dirty pages"),
     ("futex.bucket", "the futexes of a hash bucket; here of a word that programs in Python share"),

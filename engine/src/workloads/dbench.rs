@@ -89,6 +89,10 @@ pub struct Params {
     pub names: u32,
     /// What they look like.
     pub format: Rc<NameFormat>,
+    /// Files are open with `O_SYNC` (`-s`).
+    sync: bool,
+    /// Who removes or renames a file has its directory synced (`-S`).
+    sync_directories: bool,
     user: Time,
     probe: Time,
 }
@@ -120,6 +124,8 @@ impl Params {
             files: number("files") as u32,
             names: number("names") as u32,
             format: Rc::new(NameFormat::of(w)?),
+            sync: w.number("sync") > 0.0,
+            sync_directories: w.number("sync_directories") > 0.0,
             user: time("user_ns"),
             probe: time("probe_ns"),
         })
@@ -142,7 +148,7 @@ async fn one<M: Machine, F: Filesystem<M>>(
     let drawn = uniform(actor.random());
     let place = p.upto.iter().position(|&up| drawn < up).unwrap_or(CALLS.len() - 1);
     let (_, call, name) = CALLS[place];
-    if call == Call::Flush {
+    if call == Call::Flush && !p.sync {
         *owed += 1;
     } else {
         timed(m, actor, call, name, p).await?;
@@ -184,11 +190,15 @@ async fn play<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, call: Call,
         Call::Rename => {
             actor.act(Which::Any, Act::Stat, 0).await?;
             look_in_vain(actor).await?;
-            rename(actor, p).await
+            rename(actor, p).await?;
+            sync_parent(actor, p).await;
+            Ok(())
         }
         Call::Unlink => {
             actor.act(Which::Any, Act::Stat, 0).await?;
-            actor.act(Which::Any, Act::Unlink, 0).await
+            actor.act(Which::Any, Act::Unlink, 0).await?;
+            sync_parent(actor, p).await;
+            Ok(())
         }
         Call::QueryPath => actor.act(Which::Any, Act::Stat, 0).await,
         Call::QueryPathMissing => look_in_vain(actor).await,
@@ -244,7 +254,19 @@ async fn write<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, p: &Params
     } else {
         Which::Any
     };
-    actor.on(which, act, p.write_bytes).await
+    actor.on(which, act, p.write_bytes).await?;
+    if p.sync {
+        actor.write_sync().await;
+    }
+    Ok(())
+}
+
+/// `sync_parent` of its fileio.c, after an unlink, and after a rename of the directory with the new name: `open`, `fdatasync` and `close`, of
+/// which the second is done here. Creates are not synced.
+async fn sync_parent<M: Machine, F: Filesystem<M>>(actor: &Actor<M, F>, p: &Params) {
+    if p.sync_directories {
+        actor.sync_changed_directory().await;
+    }
 }
 
 async fn rename<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, p: &Params) -> Result<(), Full> {

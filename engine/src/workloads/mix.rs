@@ -40,6 +40,8 @@ pub struct Mix {
     pub files: u32,
     /// Bytes of each.
     pub file_bytes: u32,
+    /// None of them is in memory.
+    pub cold: bool,
     /// The tasks use one set of files.
     pub shared: bool,
     /// Which of them is taken where any may be.
@@ -48,6 +50,9 @@ pub struct Mix {
     pub format: Rc<NameFormat>,
     /// So many names a task has in its directories together, and uses again; without that each once.
     pub names: Option<u32>,
+    /// How much of a walk is over when the run begins; of the tasks each a further part, if they are apart.
+    walked: f64,
+    walks_apart: bool,
     user: Time,
     /// It chooses files under a mutex.
     pub picks: Option<Picks>,
@@ -73,15 +78,26 @@ impl Mix {
             in_turn: w.word("order") == "in-turn",
             files: w.number("files") as u32,
             file_bytes: w.number("file_bytes") as u32,
+            cold: w.number("cold") > 0.0,
             shared: w.word("file_set") == "shared",
             choice: Choice::of(w)?,
             format: Rc::new(NameFormat::of(w)?),
             names: w.given("names").map(|names| names as u32),
+            walked: w.number("walked"),
+            walks_apart: w.number("walks_apart") > 0.0,
             user: from_ns(w.number("user_ns") * speed),
             picks: Picks::of(w, speed),
             begin: from_ns(w.number("begin_ns")),
             ends: w.number("ends") > 0.0,
         })
+    }
+}
+
+impl Mix {
+    /// How much of its walk a task has behind it, by its place among those of its load.
+    pub fn walked(&self, place: usize, tasks: usize) -> f64 {
+        let apart = if self.walks_apart { place as f64 / tasks as f64 } else { 0.0 };
+        (self.walked + apart).fract()
     }
 }
 

@@ -25,6 +25,7 @@ pub trait Flushed: 'static {
     fn dirtied<M: Machine>(&self, m: &M, slot: u32) -> impl Future<Output = ()> {
         async move {
             let wb = self.writeback();
+            wb.is_there(slot);
             if wb.is_limited() {
                 wb.balance(m, slot, self.dirty_pages(slot)).await;
             }

@@ -56,6 +56,17 @@ struct OfFile {
     syncing: bool,
     /// Pages of it that the flusher has submitted and that are not on the device.
     under_way: u64,
+    /// Those who sync and are at it, until it is on the device.
+    syncs: u64,
+    /// It is being evicted, or was: what of it is dirty is nobody's (`I_FREEING`).
+    going: bool,
+}
+
+impl OfFile {
+    /// Somebody writes it, or has pages of it under way, so that it cannot go.
+    fn is_written(&self) -> bool {
+        self.syncing || self.under_way + self.syncs > 0
+    }
 }
 
 /// Dirty pages of one device.
@@ -72,6 +83,8 @@ pub struct Writeback {
     under_way: Cell<u64>,
     /// Requests of all files that nobody waits for.
     flushes: Cell<u64>,
+    /// Files that those who sync write.
+    syncs: Cell<u64>,
     counts: Cell<Counts>,
     rates: RefCell<Rates>,
     dirtiers: RefCell<Vec<Dirtier>>,
@@ -108,6 +121,7 @@ impl Writeback {
             dirty: Cell::new(0),
             under_way: Cell::new(0),
             flushes: Cell::new(0),
+            syncs: Cell::new(0),
             counts: Cell::default(),
             rates: RefCell::new(Rates::new(setting.bandwidth.unwrap_or(unlimited) / f64::from(BLOCK), setting.tasks)),
             dirtiers: RefCell::default(),
@@ -274,6 +288,29 @@ impl Writeback {
         }
     }
 
+    /// A file was written to, so that the slot is that of one which is there.
+    fn is_there(&self, slot: u32) {
+        self.change(slot, |file| file.going = false);
+    }
+
+    /// Whether a file is being evicted, or was and its slot has no other that was written to.
+    pub fn is_going(&self, slot: u32) -> bool {
+        self.change(slot, |file| file.going)
+    }
+
+    /// Who syncs writes a file, which cannot go until that is over (`I_SYNC`, and its pages under writeback).
+    pub fn begins_sync(&self, slot: u32) {
+        self.syncs.set(self.syncs.get() + 1);
+        self.change(slot, |file| file.syncs += 1);
+    }
+
+    /// It is on the device.
+    pub fn ends_sync<M: Machine>(&self, m: &M, slot: u32) {
+        self.syncs.set(self.syncs.get() - 1);
+        self.change(slot, |file| file.syncs -= 1);
+        self.wake_waiting(m);
+    }
+
     /// A request of a file is on its way that nobody waits for but who drops its pages.
     pub fn begins_flush(&self, slot: u32) {
         self.flushes.set(self.flushes.get() + 1);
@@ -292,8 +329,17 @@ impl Writeback {
         self.wait_while(m, slot, |file| file.under_way > 0).await;
     }
 
+    /// The same of all files.
+    pub async fn wait_for_all<M: Machine>(&self, m: &M) {
+        let files = self.files.borrow().len() as u32;
+        for slot in 0..files {
+            self.wait_for_pages(m, slot).await;
+        }
+    }
+
     async fn wait_while<M: Machine>(&self, m: &M, slot: u32, waits: impl Fn(&OfFile) -> bool) {
-        while (self.is_limited() || self.flushes.get() > 0) && self.change(slot, |file| waits(file)) {
+        while (self.is_limited() || self.flushes.get() + self.syncs.get() > 0) && self.change(slot, |file| waits(file))
+        {
             self.waiting.borrow_mut().push(m.task());
             m.wchan("folio_wait_writeback");
             m.park().await;
@@ -303,14 +349,15 @@ impl Writeback {
     /// Of the file's data so many dirty pages are left: the others are dropped once the flusher, which has its folios locked, is not at
     /// it and what it has under way is on the device (`truncate_inode_pages`).
     pub async fn truncated<M: Machine>(&self, m: &M, slot: u32, dirty: u64) {
-        self.wait_while(m, slot, |file| file.syncing || file.under_way > 0).await;
+        self.wait_while(m, slot, OfFile::is_written).await;
         self.note(slot, dirty);
     }
 
     /// The file goes, with what of it is dirty, once the flusher is not at it (`inode_wait_for_writeback`,
     /// `truncate_inode_pages_final`, `inode_io_list_del`).
     pub async fn forget<M: Machine>(&self, m: &M, slot: u32) {
-        self.wait_while(m, slot, |file| file.syncing || file.under_way > 0).await;
+        self.wait_while(m, slot, OfFile::is_written).await;
+        self.change(slot, |file| file.going = true);
         self.note(slot, 0);
         if self.is_limited() && self.change(slot, |file| file.since.take()).is_some() {
             let place = self.change(slot, |file| file.place);

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from simfs.scenario.checks.locks import lock_problems, role_of
+from simfs.scenario.checks.operations import operation_problems
 from simfs.scenario.models import load_kernel, load_workload
 from simfs.scenario.models.timeline import dotted, not_a_choice
 from simfs.scenario.points import drafts
@@ -267,7 +268,7 @@ def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Pro
             yield Problem(at, message, nearest(unread, read))
     yield from _room_problems(scenario, document)
     yield from _fio_problems(scenario, document)
-    yield from _operation_problems(scenario, document)
+    yield from operation_problems(scenario, document)
 
 
 def _room_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
@@ -290,33 +291,6 @@ def _bytes_at_first(scenario: Scenario) -> int:
     if isinstance(use, Mix):
         return use.files * (use.file_size or 0) * (use.tasks if use.file_set == "own" else 1)
     return 0
-
-
-REFUSED = {
-    ("walk", "tmpfs"): "all inodes of tmpfs are in memory",
-    ("fallocate", "btrfs"): "btrfs has no extents without data here",
-    ("shorten", "btrfs"): "btrfs gives back the extents of a file only together here",
-    ("reflink", "xfs"): "where written data lie on XFS is not known here, so that nothing can be shared",
-    ("reflink", "ext4"): "ext4 has no reflinks (the call ends with EOPNOTSUPP)",
-    ("reflink", "tmpfs"): "tmpfs has no reflinks (the call ends with EOPNOTSUPP)",
-    ("fiemap", "tmpfs"): "tmpfs has no fiemap (the call ends with EOPNOTSUPP)",
-}
-"""Operations that a filesystem does not have, and why."""
-
-
-def _operation_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
-    load = scenario.workload
-    if not isinstance(load, Mix):
-        return
-    for number, operation in enumerate(load.operations):
-        if why := REFUSED.get((operation.op, scenario.filesystem.kind)):
-            yield Problem(document.place_of(("workload", "operations", number, "op")).value, why)
-        if operation.op == "reflink" and getattr(scenario.filesystem, "nodatacow", False):
-            at = document.place_of(("workload", "operations", number, "op")).value
-            yield Problem(at, "with nodatacow, writes to what is shared would have to take a new place")
-        if operation.op == "move" and getattr(scenario.filesystem, "subvolumes", False):
-            at = document.place_of(("workload", "operations", number, "op")).value
-            yield Problem(at, "no file can be renamed into another subvolume (the call ends with EXDEV)")
 
 
 def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from simfs.scenario.sections.tasks import FileTasks, Naming, Serving
 from simfs.scenario.sections.workload import (
     Compile,
     Create,
+    Dbench,
     FsMark,
     PythonTasks,
     TmpFile,
@@ -76,6 +77,9 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         params["shell"] = float(use.shell)
         if use.user_cpu is not None:
             params["user_cpu_ns"] = use.user_cpu
+    if isinstance(use, Dbench):
+        params |= {"sync": 1.0} if use.sync else {}
+        params |= {"sync_directories": 1.0} if use.sync_directories else {}
     if isinstance(use, TmpFile):
         params |= {"write_bytes": use.write, "fsync": float(use.fsync)}
     if isinstance(use, FsMark):
@@ -88,6 +92,8 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         params |= {"watched": float(use.watched), "unlinked": float(use.unlinked)}
         params |= {"ends": float(use.ends)} if use.ends else {}
         params |= {"shared_open": 1.0} if use.shared_open else {}
+        params |= {} if use.cached else {"cold": 1.0}
+        params |= _walked(use)
         params |= {} if use.names is None else {"names": use.names}
         params |= {} if use.begin is None else {"begin_ns": use.begin}
         params |= _chosen(use.random_distribution)
@@ -101,6 +107,12 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(use, Create | FsMark | Mix):
         params |= {"initial_files": use.initial_files}
     return params
+
+
+def _walked(use: Mix) -> dict[str, Any]:
+    if use.walked is None:
+        return {}
+    return {"walks_apart": 1.0} if use.walked == "spread" else {"walked": use.walked}
 
 
 def _lock_cycle(use: LockCycle, machine: Mapping[str, Any]) -> dict[str, Any]:

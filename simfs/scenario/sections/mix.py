@@ -8,8 +8,11 @@ from simfs.scenario.sections.draws import Distribution, Draws
 from simfs.scenario.sections.fio import RandomDistribution
 from simfs.scenario.sections.section import Section, refusal, shorten
 from simfs.scenario.sections.tasks import InitialFiles, Naming, Serving, Subdirectories
-from simfs.scenario.sections.units import PositiveDuration, Size
+from simfs.scenario.sections.units import Percentage, PositiveDuration, Size
 from simfs.scenario.sections.words import OneOf
+
+BY_PAGE = ("read", "append", "overwrite", "truncate", "shorten", "reflink")
+"""Operations that find the pages of a file in memory."""
 
 
 class MixOperation(Section):
@@ -74,9 +77,14 @@ class Mix(Naming, Serving):
         default="own", description="Each task has files of its own, or all use the same."
     )
     files: Annotated[StrictInt, Field(ge=0, le=1_000_000)] = Field(
-        default=1, description="Files in a set before the first operation, cached."
+        default=1, description="Files in a set before the first operation."
     )
     file_size: Size | None = Field(default=None, description="Bytes in each of them; empty when absent.")
+    cached: StrictBool = Field(
+        default=True,
+        description="Whether the inodes of these files are in memory when the run begins. If not, as after a mount,"
+        " the first operation on each brings its inode in.",
+    )
     names: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = Field(
         default=None,
         description="So many names a task has in its directories together: the one that is free for the longest is"
@@ -85,6 +93,11 @@ class Mix(Naming, Serving):
     begin: PositiveDuration | None = Field(
         default=None,
         description="Tasks begin at any moment within this time; absent: all at once.",
+    )
+    walked: Percentage | Literal["spread"] | None = Field(
+        default=None,
+        description="So much of its directories each task has walked through when the run begins (op: walk), or"
+        " 'spread': each task another part of them, so that they begin at different directories.",
     )
     threads: StrictBool = Field(
         default=False,
@@ -125,6 +138,27 @@ class Mix(Naming, Serving):
         taken = [use.op for use in self.operations if use.op in ("unlink", "rename", "move")]
         if self.file_set == "shared" and taken and not self._leaves_others_files_alone:
             raise refusal(f"{taken[0]} needs files of the task's own (on: made), and file_set is shared")
+        return self
+
+    @model_validator(mode="after")
+    def _walks(self) -> Self:
+        if self.walked is not None and all(use.op != "walk" for use in self.operations):
+            raise refusal("walked is about walk, which is none of the operations")
+        return self
+
+    @model_validator(mode="after")
+    def _goes_by_name_to_what_is_cold(self) -> Self:
+        if self.cached:
+            return self
+        if self.files == 0:
+            raise refusal("cached: false is about the files of the set, and files is 0")
+        if self.unlinked or self.shared_open:
+            raise refusal("cached: false is for files that nobody has open")
+        for use in self.operations:
+            if use.op in BY_PAGE:
+                raise refusal(
+                    f"{use.op} needs files in memory (cached: true); for reads from a device there is fio"
+                )
         return self
 
     @property

@@ -83,6 +83,14 @@ class Dbench(Tasks):
     """Each client plays the calls of dbench's load file without thinking, in directories of its own."""
 
     kind: Literal["dbench"]
+    sync: StrictBool = Field(
+        default=False,
+        description="Files are open with O_SYNC (-s): each write ends with an fsync of its range.",
+    )
+    sync_directories: StrictBool = Field(
+        default=False,
+        description="Who unlinks or renames a file has its directory synced, by fdatasync (-S); creates are not.",
+    )
     params: dict[str, CountOrDuration] = Field(
         default={}, description="Replace the workload profile's: durations with a unit, or counts."
     )

@@ -126,6 +126,11 @@ impl OpenInodes {
         }
     }
 
+    /// One is not in memory when the run begins.
+    pub fn leaves_memory(&self) {
+        self.inodes.set(self.inodes.get().saturating_sub(1));
+    }
+
     /// What one takes that goes because memory is short (`btrfs_destroy_inode`).
     pub fn held(&self) -> Held {
         Held { locks: vec![self.lock], hold: self.hold, count: Some(self.inodes.clone()) }

@@ -37,6 +37,8 @@ cost_table!(CallCosts {
     stat_missing: ["call.stat_missing"],
     fstat: ["call.fstat"],
     empty_path: ["call.empty_path"],
+    lseek: ["call.lseek"],
+    seek_hole: ["call.seek_hole"],
     statfs: ["call.statfs"],
     statfs_cpu: ["call.statfs_cpu"],
     lock_range: ["call.lock_range"],
@@ -105,7 +107,7 @@ pub struct Calls {
     summed: StatfsSums,
     /// The lists of pages; by file, its folios that are new since it was laid out.
     lru: Rc<Lru>,
-    written: BySlot<u64>,
+    pub(super) written: BySlot<u64>,
     /// Reads are those of `filemap_read`. Files that are in memory only have their own, whose pages are on other lists.
     reads_mark: bool,
 }
@@ -251,6 +253,17 @@ impl Calls {
     /// Time of `utimes` before and under the file's `i_rwsem`.
     pub fn setattr(&self) -> (Time, Time) {
         (self.costs.setattr_before, self.costs.setattr)
+    }
+
+    /// Time of an `lseek` that only sets the position.
+    pub fn lseek(&self) -> Time {
+        self.costs.lseek
+    }
+
+    /// Time of `lseek(SEEK_HOLE)` before and under the lock: what it has more than one that looks at nothing is under it.
+    pub fn seek_hole(&self) -> (Time, Time) {
+        let before = self.costs.lseek.min(self.costs.seek_hole);
+        (before, self.costs.seek_hole - before)
     }
 
     /// What a `chown` takes more, under the file's `i_rwsem`.

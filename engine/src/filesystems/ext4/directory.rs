@@ -38,6 +38,8 @@ pub(super) struct Directory {
     dirty: Cell<bool>,
     /// The transaction that changed it last (`i_sync_tid`).
     pub(super) transaction: Cell<u64>,
+    /// That in which it got a block last, or was made (`i_datasync_tid`).
+    grew: Cell<u64>,
     /// `i_nlink`.
     links: Cell<u32>,
     /// Leaves that somebody has searched, and how many there were before the run.
@@ -51,6 +53,11 @@ impl Directory {
     /// Its number, or some of its block for the root.
     fn inode(&self) -> u32 {
         self.made.map_or(0, |made| made.inode)
+    }
+
+    /// The transaction that an `fsync` waits for, or an `fdatasync`.
+    pub(super) fn synced_by(&self, data_only: bool) -> u64 {
+        if data_only { &self.grew } else { &self.transaction }.get()
     }
 
     pub(super) fn is_htree(&self) -> bool {
@@ -122,6 +129,7 @@ impl Ext4 {
             entries: RefCell::default(),
             dirty: Cell::new(false),
             transaction: Cell::new(0),
+            grew: Cell::new(self.journal.running()),
             links: Cell::new(2),
             leaves,
             filled: Cell::new(0),
@@ -192,6 +200,11 @@ impl Ext4 {
     pub(super) fn inode_block(&self, dir: DirId) -> Block {
         let made = self.directories.borrow().of(dir).made;
         Block::Directory(made.map_or(0, |made| made.inode / INODES_PER_BLOCK))
+    }
+
+    /// The leaf in which a name of a directory is.
+    pub(super) fn leaf_with(&self, dir: DirId, name: &[u8]) -> u32 {
+        self.leaf_of(self.directories.borrow().of(dir), name)
     }
 
     /// Each leaf has a range of hashes (`dx_probe`).
@@ -281,7 +294,12 @@ impl Ext4 {
 
     /// A name enters it.
     pub(super) fn enter_name(&self, dir: DirId, name: &[u8]) {
-        self.directories.borrow().of(dir).enter(name);
+        let directories = self.directories.borrow();
+        let (d, before) = (directories.of(dir), directories.of(dir).blocks.get());
+        d.enter(name);
+        if d.blocks.get() > before {
+            d.grew.set(self.journal.running());
+        }
     }
 
     /// A name leaves it.

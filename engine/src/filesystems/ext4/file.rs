@@ -1,14 +1,15 @@
 //! What ext4 does to open files under the locks of the VFS (`fs/ext4/file.c`, `fs/ext4/inode.c`), and as a whole.
 
 use super::Ext4;
+use crate::filesystems::inodes::listed;
 use crate::filesystems::inodes::times::Timed;
 use crate::filesystems::open_files::read_write::FileOperations;
 use crate::filesystems::pages::dirty::Wanted;
-use crate::filesystems::pages::mapping;
+use crate::filesystems::pages::mapping::{self, Submitted};
 use crate::filesystems::vfs::SuperOperations;
 use crate::filesystems::{initial_files, Attribute, DirId, File, Io, LaidOut, NoSpace};
 use crate::waist::Machine;
-use crate::waist::{Access, Account, Time};
+use crate::waist::{Access, Account, LockId, Side, Time};
 use crate::writeback::Flushed;
 
 impl<M: Machine> SuperOperations<M> for Ext4 {
@@ -34,6 +35,27 @@ impl<M: Machine> SuperOperations<M> for Ext4 {
 
     async fn sync_fs(&self, m: &M) {
         mapping::sync_inodes(self, m, &self.fsync.dirty).await;
+    }
+
+    async fn start_sync(&self, m: &M) {
+        let latest = self.journal.latest(m).await;
+        self.journal.start_commit_of(m, latest).await;
+    }
+
+    async fn write_inodes(&self, m: &M) -> Submitted {
+        mapping::submit_inodes(self, m, &self.fsync.dirty).await
+    }
+
+    async fn wait_inodes(&self, m: &M, written: Submitted) {
+        mapping::wait_inodes(self, m, written).await;
+    }
+
+    async fn end_sync(&self, m: &M) {
+        self.sync_journal(m).await;
+    }
+
+    fn leaves_memory(&self, file: &File) {
+        self.sb.leaves_memory(file, listed::file(file.inode), true);
     }
 
     async fn walk(&self, m: &M, dir: DirId, nth: u32) {
@@ -101,8 +123,8 @@ impl<M: Machine> FileOperations<M> for Ext4 {
         self.sync_file(m, file.inode, Wanted::ALL).await;
     }
 
-    async fn fsync_directory(&self, m: &M, dir: DirId) {
-        self.sync_directory(m, dir).await;
+    async fn fsync_directory(&self, m: &M, dir: DirId, data_only: bool) {
+        self.sync_directory(m, dir, data_only).await;
     }
 
     async fn fsync_range(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
@@ -123,6 +145,11 @@ impl<M: Machine> FileOperations<M> for Ext4 {
 
     async fn fiemap(&self, m: &M, file: &File) {
         self.list_extents(m, file.inode).await;
+    }
+
+    /// `ext4_llseek`.
+    fn seek_lock(&self, file: &File) -> (LockId, Side) {
+        (self.i_rwsem(file), Side::Read)
     }
 
     fn names(&self, dir: DirId) -> u32 {

@@ -99,9 +99,11 @@ impl Ext4 {
 
     /// The same of a directory, which has no pages: the transaction that changed it last is committed. Without a journal its blocks
     /// and its inode are written.
-    pub(super) async fn sync_directory<M: Machine>(&self, m: &M, dir: DirId) {
+    ///
+    /// An `fdatasync` asks for the transaction in which it grew last (`i_datasync_tid`): one that only has other names is no reason to commit.
+    pub(super) async fn sync_directory<M: Machine>(&self, m: &M, dir: DirId, data_only: bool) {
         m.at("fsync");
-        let transaction = self.directories.borrow().of(dir).transaction.get();
+        let transaction = self.directories.borrow().of(dir).synced_by(data_only);
         let flushed = self.journal.on && self.commit_flushes(m, transaction).await;
         if !self.journal.on {
             self.sync_directory_buffers(m, dir).await;
@@ -110,6 +112,18 @@ impl Ext4 {
             self.storage.io(m, Request::Flush).await;
         }
         m.run(Account::System, self.fsync.costs.exit).await;
+    }
+
+    /// `ext4_sync_fs`, and `sync_blockdev`: the last transaction with a change is committed, then committed blocks are written in place.
+    pub(super) async fn sync_journal<M: Machine>(&self, m: &M) {
+        let latest = self.journal.latest(m).await;
+        let flushes = self.journal.will_send_data_barrier(m, latest).await;
+        self.journal.start_commit_of(m, latest).await;
+        self.journal.sync(m, latest).await;
+        if !flushes {
+            self.storage.io(m, Request::Flush).await;
+        }
+        self.journal.write_in_place(m).await;
     }
 
     /// `ext4_fsync_journal`: has a transaction on disk. Returns whether the device was flushed for it after the call.

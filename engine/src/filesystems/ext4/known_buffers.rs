@@ -19,6 +19,8 @@ pub(super) enum Buffer {
     Leaf(DirId, u32),
     /// The inodes of some of a directory's files, in the order in which these were made.
     Inodes(DirId, u32),
+    /// A block of the inode table.
+    Table(u32),
 }
 
 /// Those of each CPU, the last one that was used first.

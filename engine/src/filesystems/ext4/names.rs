@@ -66,6 +66,10 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         self.make_directory(m, parent, name).await
     }
 
+    async fn look_up_inode(&self, m: &M, dir: DirId, name: &[u8], file: &File) {
+        self.look_up_cold(m, dir, name, file.inode).await;
+    }
+
     async fn look_up(&self, m: &M, dir: DirId) {
         m.touch(self.directory(dir).1, Access::Write);
         m.run(Account::System, self.unlink.lookup).await;

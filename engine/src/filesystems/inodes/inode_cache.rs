@@ -113,6 +113,13 @@ impl InodeCache {
         first.into_iter().for_each(|first| self.i_sb_list.touch(m, first, Access::Store));
     }
 
+    /// An inode is in neither when the run begins.
+    pub fn leaves_memory(&self, inode: Entry, hashed: bool) {
+        self.listed.remove(inode);
+        let inodes = &self.chains.inodes;
+        inodes.set(inodes.get().saturating_sub(u64::from(hashed)));
+    }
+
     /// An inode leaves both (`inode_sb_list_del`, `remove_inode_hash`). Returns what is left of the `step` that this is part of.
     pub async fn leave<M: Machine>(&self, m: &M, inode: Entry, hashed: Option<u64>, step: Time) -> Time {
         if hashed.is_some() {

@@ -29,6 +29,11 @@ pub fn directory(dir: u32) -> Entry {
     u64::from(dir) * 2 + 1
 }
 
+/// That of an inode which comes and goes with a task that looks at many; behind those of directories.
+pub fn passing(who: u32) -> Entry {
+    directory(1 << 20 | who)
+}
+
 /// Where an entry is.
 #[derive(Clone, Copy, Default)]
 struct Links {

@@ -1,5 +1,6 @@
 //! Inodes in memory: their hash table and lists, links and times (`fs/inode.c`).
 
+pub mod cold;
 pub(in crate::filesystems) mod hash_table;
 pub mod inode_cache;
 pub mod links;

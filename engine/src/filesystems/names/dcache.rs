@@ -148,6 +148,11 @@ impl Dcache {
         self.unused(m).await;
     }
 
+    /// A file's dentry is on no list.
+    pub fn forget_list(&self, slot: u32) {
+        self.listed.forget(slot);
+    }
+
     /// `d_lru_del` of a file's dentry.
     pub async fn unlist<M: Machine>(&self, m: &M, slot: u32) {
         self.leave(m, self.list_of(slot)).await;

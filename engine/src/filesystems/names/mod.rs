@@ -3,6 +3,7 @@
 pub mod dcache;
 pub(in crate::filesystems) mod dentry;
 pub mod lockref;
+pub(in crate::filesystems) mod lookup;
 pub(in crate::filesystems) mod namei;
 pub mod negative;
 pub(in crate::filesystems) mod parents;

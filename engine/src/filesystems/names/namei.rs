@@ -2,6 +2,7 @@
 
 use crate::filesystems::inodes::listed::{self, Entry};
 use crate::filesystems::inodes::times::Timed;
+use crate::filesystems::names::lookup::bring_in;
 use crate::filesystems::names::removal::{dput_removed, kill_replaced, shrink_children};
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
@@ -30,6 +31,9 @@ pub trait InodeOperations<M: Machine>: Mounted {
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<u32, NoSpace>;
     /// `lookup` and `mkdir` of a name that is free.
     async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace>;
+    /// `lookup` of a name that is there, whose file is not in memory: finds the name and reads the inode, which enters the caches. The
+    /// directory is locked.
+    async fn look_up_inode(&self, m: &M, dir: DirId, name: &[u8], file: &File);
     /// `lookup` of a name that is to be removed.
     async fn look_up(&self, m: &M, dir: DirId);
     /// `lookup` of a name that is free; how much of `time` is left.
@@ -220,6 +224,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     sb.calls.rename_lock.d_lookup(m).await;
+    bring_in(fs, m, (dir, name), &file).await;
     fs.look_up(m, dir).await;
     sb.calls.files.found(m, file.inode);
     m.lock(victim, Side::Write).await;
@@ -306,9 +311,13 @@ pub async fn rename<M: Machine, F: InodeOperations<M>>(
     sb.calls.count_directory(m, dir).await;
     sb.calls.count_directory(m, names.into).await;
     sb.start_write(m).await;
-    sb.calls.files.found(m, file.inode);
+    let cold = sb.cold.has(file.inode);
+    if !cold {
+        sb.calls.files.found(m, file.inode);
+    }
     sb.lock_rename(m, new, old).await;
     sb.calls.rename_lock.d_lookup(m).await;
+    bring_in(fs, m, (dir, names.from), file).await;
     sb.line.permission(m).await; // may_delete, may_create
     sb.calls.rename_lock.d_lookup(m).await;
     find_or_alloc(sb, m, (names.into, names.to)).await;

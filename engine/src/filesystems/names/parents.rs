@@ -82,6 +82,14 @@ impl Calls {
         self.children.lists.add(dir, entry);
     }
 
+    /// A file and its dentry are not in memory when the run begins.
+    pub fn leaves_memory(&self, slot: u32) {
+        self.children.lists.remove(listed::file(slot));
+        self.dcache.forget_list(slot);
+        self.files.leaves_memory(slot);
+        self.written.forget(slot);
+    }
+
     /// A name that was among the children is this.
     pub fn stays_child(&self, dir: DirId, entry: Entry) {
         self.children.lists.add(dir, entry);

@@ -5,7 +5,7 @@ use crate::filesystems::inodes::times::Timed;
 use crate::filesystems::names::namei::InodeOperations;
 use crate::filesystems::{Attribute, DirId, File, Io, NoSpace};
 use crate::waist::Machine;
-use crate::waist::{Account, Side, Time};
+use crate::waist::{Account, LockId, Side, Time};
 use std::future::Future;
 use std::pin::{pin, Pin};
 
@@ -43,8 +43,8 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
     async fn write_at(&self, m: &M, file: &File, io: Io);
     /// `fsync`.
     async fn fsync(&self, m: &M, file: &File);
-    /// `fsync` of a directory: names that it got or lost are on disk afterwards.
-    async fn fsync_directory(&self, m: &M, dir: DirId);
+    /// `fsync` of a directory: names that it got or lost are on disk afterwards. Or `fdatasync`, for which that may be more than asked.
+    async fn fsync_directory(&self, m: &M, dir: DirId, data_only: bool);
     /// `fsync` of a range: its first byte, and how many. On btrfs the first one of a new file takes all of it (`needs_full_sync`), and
     /// others an ordered extent up to where what is dirty ends: so it is that of the file.
     async fn fsync_range(&self, m: &M, file: &File, _place: (u64, u32)) {
@@ -63,6 +63,9 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
     }
     /// `fiemap` of a whole file. `i_rwsem` is held shared.
     async fn fiemap(&self, m: &M, file: &File);
+
+    /// Which lock `lseek(SEEK_HOLE)` holds while it looks, and on which side, if any.
+    fn seek_lock(&self, file: &File) -> (LockId, Side);
 
     /// Names of a directory.
     fn names(&self, dir: DirId) -> u32;
@@ -255,6 +258,26 @@ pub async fn set_attribute<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file
     fs.setattr(m, file, attribute, under + more).await;
     m.unlock(lock, Side::Write).await;
     sb.end_write(m).await;
+}
+
+/// `generic_file_llseek`, which takes no lock of the inode.
+pub async fn lseek<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) {
+    let calls = &fs.super_block().calls;
+    m.at("lseek");
+    calls.files.held(m, file.inode);
+    m.run(Account::System, calls.lseek()).await;
+}
+
+/// `lseek(SEEK_HOLE)`.
+pub async fn seek_hole<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) {
+    let (calls, (lock, side)) = (&fs.super_block().calls, fs.seek_lock(file));
+    m.at("seek_hole");
+    calls.files.held(m, file.inode);
+    let (before, under) = calls.seek_hole();
+    m.run(Account::System, before).await;
+    m.lock(lock, side).await;
+    m.run(Account::System, under).await;
+    m.unlock(lock, side).await;
 }
 
 /// `ioctl_fiemap` of a whole file.

@@ -38,6 +38,45 @@ pub async fn write_and_wait<M: Machine, F: Mapping>(fs: &F, m: &M, slot: u32, wa
     submitted > 0
 }
 
+/// What a sync has submitted, and is to wait for.
+#[derive(Default)]
+pub struct Submitted {
+    done: Option<LockId>,
+    requests: u32,
+    pages: u64,
+    files: Vec<u32>,
+}
+
+/// `writeback_sb_inodes` of a sync: what is dirty of all files is submitted.
+pub async fn submit_inodes<M: Machine, F: Mapping>(fs: &F, m: &M, dirty: &DirtyFiles) -> Submitted {
+    let (wb, done) = (fs.writeback(), m.new_completion());
+    let (mut requests, mut pages) = (0, 0);
+    let files: Vec<_> = dirty.slots().into_iter().filter(|&slot| !wb.is_going(slot)).collect();
+    files.iter().for_each(|&slot| wb.begins_sync(slot));
+    for &slot in &files {
+        let mut call = F::Call::default();
+        while let Some(piece) = fs.take_piece(m, slot, Wanted::ALL, &mut call).await {
+            wb.begin(piece.pages());
+            (requests, pages) = (requests + 1, pages + piece.pages());
+            fs.write_piece(m, slot, piece, done).await;
+        }
+    }
+    Submitted { done: Some(done), requests, pages, files }
+}
+
+/// `wait_sb_inodes`.
+pub async fn wait_inodes<M: Machine, F: Mapping>(fs: &F, m: &M, written: Submitted) {
+    let Submitted { done: Some(done), requests, pages, files } = written else { return };
+    for _ in 0..requests {
+        m.wchan("folio_wait_writeback");
+        m.wait_for(done).await;
+    }
+    m.drop_completion(done);
+    fs.writeback().end(pages);
+    files.into_iter().for_each(|slot| fs.writeback().ends_sync(m, slot));
+    fs.writeback().wait_for_all(m).await;
+}
+
 /// `sync_inodes_sb`: what is dirty of all files is written and waited for.
 pub async fn sync_inodes<M: Machine, F: Mapping>(fs: &F, m: &M, dirty: &DirtyFiles) {
     for slot in dirty.slots() {

@@ -15,7 +15,7 @@ use super::{initial_files, Attribute, Audit, DirId, File, Io, Mounted, NoSpace, 
 use crate::cost_table;
 use crate::kernel::vfs::CountsListed;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, LockId, Time};
+use crate::waist::{Access, Account, LineId, LockId, Side, Time};
 use offsets::Offsets;
 use sb_info::SbInfo;
 use std::cell::RefCell;
@@ -244,6 +244,8 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
         Ok(dir)
     }
 
+    async fn look_up_inode(&self, _: &M, _: DirId, _: &[u8], _: &File) {}
+
     async fn look_up(&self, _: &M, _: DirId) {}
 
     /// `simple_lookup`.
@@ -314,6 +316,9 @@ impl<M: Machine> SuperOperations<M> for Tmpfs {
         Ok(())
     }
 
+    /// There is no other place for it.
+    fn leaves_memory(&self, _: &File) {}
+
     async fn walk(&self, m: &M, _: DirId, _: u32) {
         m.give_up("all inodes of tmpfs are in memory");
     }
@@ -341,7 +346,12 @@ impl<M: Machine> FileOperations<M> for Tmpfs {
     async fn fsync(&self, _: &M, _: &File) {}
 
     /// The same.
-    async fn fsync_directory(&self, _: &M, _: DirId) {}
+    async fn fsync_directory(&self, _: &M, _: DirId, _: bool) {}
+
+    /// `shmem_file_llseek`.
+    fn seek_lock(&self, file: &File) -> (LockId, Side) {
+        (self.i_rwsem(file), Side::Write)
+    }
 
     /// `shmem_setattr` to a smaller size: `shmem_truncate_range`.
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {

@@ -114,6 +114,14 @@ impl InodeTable {
         Self { grace_period, ..Self::default() }
     }
 
+    /// The slot of an inode that is in core and in use.
+    pub fn in_memory(&self, agno: u32, agino: u32) -> Option<u32> {
+        let slot = self.cached.borrow().get(agno as usize)?.get(agino as usize)?.checked_sub(1)?;
+        let slots = self.slots.borrow();
+        let found = slots[slot as usize];
+        (found.inode.is_some() && !found.inactivating).then_some(slot)
+    }
+
     /// The in-core inode of number `ino` (`xfs_iget`), and whether it was still in core (`iget_recycle`). A number is chosen, and an inode
     /// that is in core found, in `search`: what is done by then, and besides if it is in core.
     ///

@@ -7,6 +7,7 @@ use super::inode::{Inode, InodeParts, InodeTable, Number};
 use super::log::buffer::{Buffer, Place};
 use super::log::clusters::Clusters;
 use super::log::{IclogSize, Item, Log};
+use super::operations::bulkstat::Bulkstat;
 use super::operations::file_io::{FileIo, Rules};
 use super::operations::fsync::Fsync;
 use super::operations::inactive::{self, Inactive, Worker};
@@ -153,6 +154,7 @@ pub struct Xfs {
     pub(super) debug: Debug,
     pub(super) inactive: Inactive,
     pub(super) walk: Walk,
+    pub(super) bulkstat: Bulkstat,
     pub(super) sb: SuperBlock,
     pub(super) log: Log,
     pub(super) storage: Rc<BlockDevice>,
@@ -230,6 +232,7 @@ impl Xfs {
             debug: Debug::new(costs)?,
             inactive: Inactive::new(costs)?,
             walk: Walk::new(costs)?,
+            bulkstat: Bulkstat::new(costs)?,
             log: Log::new(m, (area, iclogs), sb.line, device.clone(), costs)?,
             sb,
             storage: device,

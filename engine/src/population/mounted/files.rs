@@ -115,8 +115,9 @@ impl Crew {
             self.threads.map(|(work, callback)| Rc::new(ThreadGroup::new(m, work, self.tasks.clone(), callback)));
         fs.super_block().calls.open_files.set_dup(self.dup);
         let mut actors = actors.into_iter();
+        let tasks = self.tasks.len();
         for (place, (task, placement)) in self.tasks.zip(self.placements).enumerate() {
-            let who = Starting { task, placement, nice: self.nice, requests: requests.clone() };
+            let who = Starting { task, place: (place, tasks), placement, nice: self.nice, requests: requests.clone() };
             let own = &dirs[place % dirs.len()];
             let task = self.work.start(m, fs.clone(), own.clone(), who, actors.next());
             if self.watched {
@@ -288,6 +289,7 @@ impl Work {
             Self::Dbench(params) => (params.files, params.write_bytes, false, Choice::Random, params.stays),
             _ => return Ok(Vec::new()),
         };
+        let cold = matches!(self, Self::Mix(mix) if mix.cold);
         let (format, names) = match self {
             Self::Mix(mix) => (&mix.format, mix.names),
             Self::Dbench(params) => (&params.format, Some(params.names)),
@@ -306,10 +308,16 @@ impl Work {
         let mut actors: Vec<_> =
             tasks.enumerate().map(|(place, task)| actor(dirs[place % dirs.len()].clone(), task)).collect();
         let mut nobody = actor(dirs.concat().into(), Actor::<M, F>::NOBODY - load);
-        for _ in 0..files {
+        for number in 0..files {
+            let leaves = cold.then(|| f64::from(number) / f64::from(files));
             for who in if shared { std::slice::from_mut(&mut nobody) } else { &mut actors[..] } {
-                who.create_open(bytes).await?;
+                who.create_for_set(bytes, leaves).await?;
             }
+        }
+        if cold {
+            let all = if shared { std::slice::from_ref(&nobody) } else { &actors[..] };
+            let files: Vec<_> = all.iter().flat_map(Actor::cool).collect();
+            fs.drop_caches(m, &files).await;
         }
         if matches!(self, Self::Dbench(_)) {
             fs.sync_all(m).await; // the last commit knows the files of a client that has run for a while
@@ -322,7 +330,7 @@ impl Work {
         m: &M,
         fs: Rc<F>,
         dirs: Rc<[DirId]>,
-        Starting { task, placement, nice, requests }: Starting,
+        Starting { task, place: (place, tasks), placement, nice, requests }: Starting,
         actor: Option<Actor<M, F>>,
     ) -> TaskId {
         let dir = dirs[0];
@@ -346,7 +354,8 @@ impl Work {
                 starting(m, placement, nice, move |m| dbench::run(m.clone(), actor.on_task(m), params))
             }
             Self::Mix(mix) => {
-                let (mix, actor) = (mix.clone(), actor.expect("mixes have actors"));
+                let walked = mix.walked(place, tasks);
+                let (mix, actor) = (mix.clone(), actor.expect("mixes have actors").walking_from(walked));
                 starting(m, placement, nice, move |m| mix::run(m.clone(), actor.on_task(m), mix, requests))
             }
         }
@@ -356,6 +365,8 @@ impl Work {
 /// A task that is about to start.
 struct Starting {
     task: u32,
+    /// Its place among those of its load, and how many these are.
+    place: (usize, usize),
     placement: Placement,
     nice: Option<i32>,
     requests: Requests,

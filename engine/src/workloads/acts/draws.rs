@@ -16,14 +16,20 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         place
     }
 
-    /// The first that is left in the directory of the one before, else the first of all. It becomes the last of the set, from where it can be
-    /// taken while the others keep their order.
+    /// The first that is left in the directory of the one before, else the first of all, each once in a round through the set. It becomes the
+    /// last of the set, from where it can be taken while the others keep their order.
     pub(super) fn next_place(&mut self) -> usize {
         let mut pool = self.pool.borrow_mut();
-        let here = pool.files.iter().position(|held| Some(held.dir) == self.dir).unwrap_or(0);
+        if pool.files.iter().all(|held| held.taken > pool.rounds) {
+            pool.rounds += 1;
+        }
+        let left = |held: &Held| held.taken <= pool.rounds;
+        let here = pool.files.iter().position(|held| Some(held.dir) == self.dir && left(held));
+        let here = here.or_else(|| pool.files.iter().position(left)).unwrap_or(0);
         if let Some(held) = pool.files.remove(here) {
             self.dir = Some(held.dir);
-            pool.files.push_back(held);
+            let taken = pool.rounds + 1;
+            pool.files.push_back(Held { taken, ..held });
         }
         pool.files.len() - 1
     }

@@ -34,6 +34,8 @@ struct Held {
     unsynced: bool,
     /// How many bytes it has.
     size: u64,
+    /// In how many rounds through the set it was taken.
+    taken: u32,
 }
 
 /// Files that one task uses, or all of them.
@@ -46,6 +48,8 @@ pub struct FileSet {
     directories: VecDeque<MadeDir>,
     links: Links,
     names: Names,
+    /// Rounds through the set that have ended.
+    rounds: u32,
 }
 
 /// There was no space for an operation; the run has been given up.
@@ -69,6 +73,8 @@ pub struct Actor<M, F> {
     written: Option<Name>,
     synced: Option<Name>,
     read: Option<Name>,
+    /// The directory in which a name was removed or made by a rename last.
+    changed: Option<DirId>,
     /// The directory of the file that was used last, and the share of draws that stay there.
     dir: Option<DirId>,
     stays: f64,
@@ -109,6 +115,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             written,
             synced,
             read,
+            changed: None,
             dir,
             stays: 0.0,
             piece: 0,
@@ -138,6 +145,13 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     /// The same one on the task of `m`.
     pub fn on_task(self, m: M) -> Self {
         Self { m, ..self }
+    }
+
+    /// The same one, of whose walk through its directories this share is over.
+    pub fn walking_from(self, share: f64) -> Self {
+        let walked = (share * f64::from(WALKED) * self.dirs.len() as f64) as u32;
+        self.fs.has_walked(self.dirs[(walked / WALKED) as usize % self.dirs.len()], walked % WALKED);
+        Self { walked, ..self }
     }
 
     /// The task's own stream.
@@ -171,6 +185,11 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 fs.stat_missing(&m, self.any_dir()).await;
             }
             Act::Statfs => fs.statfs(&m).await,
+            Act::Sync => {
+                fs.syncfs(&m).await;
+                self.pool.borrow_mut().files.iter_mut().for_each(|held| held.unsynced = false);
+            }
+            Act::Bulkstat => fs.bulkstat(&m, self.task).await,
             Act::Walk => {
                 let dir = self.dirs[(self.walked / WALKED) as usize % self.dirs.len()];
                 fs.walk(&m, dir, self.walked % WALKED).await;
@@ -207,6 +226,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
 
     async fn at(&mut self, place: usize, act: Act, bytes: u32) -> Result<(), Full> {
         let (m, fs) = (self.m.clone(), self.fs.clone());
+        self.find(place, act).await;
         let mut held = self.pool.borrow().files[place];
         match act {
             Act::Open | Act::OpenRdwr => {
@@ -242,7 +262,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 fs.fsync(&m, &held.file).await;
                 self.note_sync(place, held.name);
             }
-            Act::FsyncDir => fs.fsync_directory(&m, held.dir).await,
+            Act::FsyncDir => fs.fsync_directory(&m, held.dir, false).await,
             Act::Unlink => self.unlink(place).await,
             Act::Link => self.link(place).await?,
             Act::Reflink => self.reflink(place).await?,
@@ -251,6 +271,24 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             _ => self.at_inode(&held.file, act).await,
         }
         Ok(())
+    }
+
+    /// The walk to a file that is not in memory; who has it open has been there. What removes a name looks it up for itself.
+    async fn find(&self, place: usize, act: Act) {
+        let held = self.pool.borrow().files[place];
+        if !matches!(act, Act::Unlink | Act::Rename | Act::Move) {
+            self.fs.look_up(&self.m, (held.dir, &held.name), &held.file, act == Act::OpenCreat).await;
+        }
+    }
+
+    /// The files of the set, which are closed, leave memory.
+    pub fn cool(&self) -> Vec<File> {
+        let mut pool = self.pool.borrow_mut();
+        let cool = |held: &mut Held| {
+            (held.file.written, held.file.writable, held.dirty, held.unsynced) = (false, false, false, false);
+            held.file
+        };
+        pool.files.iter_mut().map(cool).collect()
     }
 
     /// The end of the last write, to a file that is open with `O_SYNC`.
@@ -264,6 +302,13 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     fn note_sync(&mut self, place: usize, name: Name) {
         self.note(place, name, |held| held.unsynced = false);
         self.synced = Some(name);
+    }
+
+    /// `fdatasync` of the directory in which a name was removed, or came by a rename.
+    pub async fn sync_changed_directory(&self) {
+        if let Some(dir) = self.changed {
+            self.fs.fsync_directory(&self.m, dir, true).await;
+        }
     }
 
     /// A file loses all that is in it, or so many bytes at its end.
@@ -287,6 +332,8 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             Act::Stat => fs.stat(m, file).await,
             Act::Fstat => fs.fstat(m, file).await,
             Act::Dup => fs.dup(m, file).await,
+            Act::Lseek => fs.lseek(m, file).await,
+            Act::SeekHole => fs.seek_hole(m, file).await,
             Act::Utimes => fs.set_attribute(m, file, Attribute::Times).await,
             Act::Chmod => fs.set_attribute(m, file, Attribute::Mode).await,
             Act::Chown => fs.set_attribute(m, file, Attribute::Owner).await,
@@ -298,7 +345,8 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     }
 
     /// Takes the name that a file was given last, and with its only one the file.
-    async fn unlink(&self, place: usize) {
+    async fn unlink(&mut self, place: usize) {
+        self.changed = Some(self.pool.borrow().files[place].dir);
         if self.unlink_link(place).await {
             return;
         }
@@ -311,6 +359,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     async fn rename(&mut self, place: usize, into: DirId) -> Result<(), Full> {
         let (m, fs, to) = (self.m.clone(), self.fs.clone(), self.next_name(into));
         let held = self.pool.borrow().files[place];
+        self.changed = Some(into);
         let names = Renaming { from: &held.name, to: &to, into };
         if fs.rename(&m, held.dir, names, &held.file).await.is_err() {
             return Err(self.full());

@@ -3,6 +3,7 @@
 use super::{Actor, Full, Held, Name};
 use crate::filesystems::{DirId, Filesystem};
 use crate::waist::Machine;
+use std::rc::Rc;
 
 impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     pub(super) async fn create(&mut self, bytes: u32) -> Result<(), Full> {
@@ -20,9 +21,22 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             fs.write(&m, &mut file, bytes).await;
         }
         let mut pool = self.pool.borrow_mut();
-        pool.files.push_back(Held { dir, name, file, dirty: bytes > 0, unsynced: bytes > 0, size: u64::from(bytes) });
+        let (written, size, taken) = (bytes > 0, u64::from(bytes), pool.rounds);
+        pool.files.push_back(Held { dir, name, file, dirty: written, unsynced: written, size, taken });
         self.made = Some(name);
         Ok(pool.files.len() - 1)
+    }
+
+    /// A file of the set that is there before the run begins; open, unless files are to leave memory.
+    /// Those that leave memory are made one directory after the other, so much of the set being there.
+    pub async fn create_for_set(&mut self, bytes: u32, leaves: Option<f64>) -> Result<(), Full> {
+        let Some(share) = leaves else { return self.create_open(bytes).await.map(drop) };
+        let (all, place) = (self.dirs.clone(), (share * self.dirs.len() as f64) as usize);
+        self.dirs = Rc::from([all[place]]);
+        let made = self.create_open(bytes).await;
+        self.dirs = all;
+        self.close(made?, true).await;
+        Ok(())
     }
 
     /// `open` of any file, which stays open.

@@ -65,6 +65,14 @@ pub enum Act {
     Walk,
     /// `fcntl(F_SETLK)`.
     Lock,
+    /// `ioctl(XFS_IOC_BULKSTAT)`, an inode of it.
+    Bulkstat,
+    /// `lseek` to a place.
+    Lseek,
+    /// `lseek(SEEK_HOLE)`.
+    SeekHole,
+    /// `syncfs`.
+    Sync,
     /// The unlock of it.
     Unlock,
     /// `fcntl(F_SETLKW)` of the whole file, and its unlock.
@@ -74,7 +82,7 @@ pub enum Act {
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 34] = [
+pub const ACTS: [(&str, Act); 38] = [
     ("create", Act::Create),
     ("open", Act::Open),
     ("open_rdwr", Act::OpenRdwr),
@@ -105,6 +113,10 @@ pub const ACTS: [(&str, Act); 34] = [
     ("fiemap", Act::Fiemap),
     ("readdir", Act::Readdir),
     ("walk", Act::Walk),
+    ("bulkstat", Act::Bulkstat),
+    ("lseek", Act::Lseek),
+    ("seek_hole", Act::SeekHole),
+    ("sync", Act::Sync),
     ("lock", Act::Lock),
     ("unlock", Act::Unlock),
     ("lock_file", Act::LockFile),

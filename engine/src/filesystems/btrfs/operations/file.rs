@@ -4,10 +4,11 @@ use super::super::mount::Btrfs;
 use super::super::tree::items;
 use crate::filesystems::inodes::times::Timed;
 use crate::filesystems::open_files::read_write::{self, FileOperations};
+use crate::filesystems::pages::mapping::Submitted;
 use crate::filesystems::vfs::SuperOperations;
 use crate::filesystems::{Attribute, DirId, File, Io, LaidOut, NoSpace, BLOCK};
 use crate::waist::Machine;
-use crate::waist::{Account, Side, Time};
+use crate::waist::{Account, LockId, Side, Time};
 use crate::writeback::Flushed;
 
 impl<M: Machine> SuperOperations<M> for Btrfs {
@@ -39,6 +40,40 @@ impl<M: Machine> SuperOperations<M> for Btrfs {
         }
         let handle = self.start_transaction(m).await;
         self.commit_for_fsync(m, handle).await;
+    }
+
+    /// Files one after the other, each waited for.
+    async fn write_inodes(&self, m: &M) -> Submitted {
+        let wb = &self.storage.writeback;
+        for slot in self.slots().filter(|&slot| self.dirty_pages(slot) > 0 && !wb.is_going(slot)) {
+            wb.begins_sync(slot);
+            self.write_and_wait(m, slot, self.file(slot)).await;
+            wb.ends_sync(m, slot);
+        }
+        Submitted::default()
+    }
+
+    async fn wait_inodes(&self, m: &M, _: Submitted) {
+        self.storage.writeback.wait_for_all(m).await;
+    }
+
+    /// `btrfs_sync_fs`: the running transaction is committed, if there is one (`btrfs_attach_transaction_barrier`).
+    async fn end_sync(&self, m: &M) {
+        if !self.transaction.has_run() {
+            return self.transaction.wait_for_commit(m, self.transid() - 1, false).await;
+        }
+        let handle = self.transaction.join(m).await;
+        self.commit_for_fsync(m, handle).await;
+    }
+
+    fn has_walked(&self, dir: DirId, nth: u32) {
+        self.walked_before(dir, nth);
+    }
+
+    fn leaves_memory(&self, file: &File) {
+        let ino = self.file(file.inode).ino;
+        self.sb.leaves_memory(file, self.listed(ino), true);
+        self.fs_root(ino).open_inodes.leaves_memory();
     }
 
     /// `btrfs_statfs`: the global reserve counts as used.
@@ -108,8 +143,13 @@ impl<M: Machine> FileOperations<M> for Btrfs {
         self.sync_file(m, file).await;
     }
 
-    async fn fsync_directory(&self, m: &M, dir: DirId) {
+    async fn fsync_directory(&self, m: &M, dir: DirId, _: bool) {
         self.sync_directory(m, dir).await;
+    }
+
+    /// `btrfs_file_llseek`, which finds that a file without holes has none, since 6.2 (`find_desired_extent`).
+    fn seek_lock(&self, file: &File) -> (LockId, Side) {
+        (self.file(file.inode).i_rwsem, Side::Read)
     }
 
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {

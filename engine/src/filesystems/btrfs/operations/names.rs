@@ -49,6 +49,10 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         Ok(self.add_directory(m, ino, index))
     }
 
+    async fn look_up_inode(&self, m: &M, dir: DirId, name: &[u8], file: &File) {
+        self.look_up_cold(m, dir, name, file.inode).await;
+    }
+
     async fn look_up(&self, m: &M, dir: DirId) {
         m.touch(self.directory(dir).line, Access::Write);
         m.run(Account::System, self.costs.unlink.lookup).await;

@@ -6,7 +6,7 @@
 use super::super::mount::Btrfs;
 use super::super::tree::items;
 use super::super::tree::key::{Key, NODE_SIZE};
-use crate::filesystems::inodes::listed;
+use crate::filesystems::inodes::listed::{self, Entry};
 use crate::filesystems::DirId;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, Side, Time};
@@ -16,6 +16,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Leaves that a walk through a directory has read, by their place on the device; the next one finds none of them in memory.
 #[derive(Default)]
 pub(in crate::filesystems::btrfs) struct Walked(RefCell<BTreeMap<DirId, BTreeSet<u64>>>);
+
+impl Walked {
+    /// Whether a walk through a directory comes to a leaf for the first time.
+    fn comes_to(&self, dir: DirId, leaf: u64) -> bool {
+        self.0.borrow_mut().entry(dir).or_default().insert(leaf)
+    }
+}
 
 impl Btrfs {
     /// The `nth` file of a directory. The files are taken to be made one directory after the other.
@@ -29,28 +36,58 @@ impl Btrfs {
         m.lock(d.i_rwsem, Side::Read).await; // lookup_slow
         m.touch(d.line, Access::Read);
         m.run(Account::System, c.lookup).await;
-        self.search_cold(m, dir, items::dir_item(d.ino, &nth.to_be_bytes()).key, c.read_leaf).await; // an entry of some hash
+        let entry = items::dir_item(d.ino, &nth.to_be_bytes()).key; // of some hash
+        self.search_cold(m, (entry, c.read_leaf), |leaf| self.walked.comes_to(dir, leaf)).await;
         let ino = self.inode_of(dir, nth);
-        self.storage.memory.add_inode(m, &self.storage.writeback).await;
-        let step = self.sb.inodes.look_up(m, ino, c.iget).await;
-        let rest = self.sb.inodes.enter(m, listed::OTHERS, Some(ino), step).await;
-        let rest = self.fs_root(ino).open_inodes.enter(m, rest).await;
-        self.fs_root(ino).open_inodes.look_for_delayed(m).await;
-        m.run(Account::System, rest).await;
-        self.search_cold(m, dir, items::inode_key(ino), c.read_leaf_again).await;
+        self.read_inode(m, ino, listed::OTHERS, |leaf| self.walked.comes_to(dir, leaf)).await;
         m.unlock(d.i_rwsem, Side::Read).await;
         m.run(Account::System, self.sb.calls.enter()).await;
         self.sb.calls.dcache.unused(m).await;
     }
 
-    async fn search_cold<M: Machine>(&self, m: &M, dir: DirId, key: Key, time: Time) {
+    /// A walk has come so far when the run begins.
+    pub(super) fn walked_before(&self, dir: DirId, nth: u32) {
+        let d = self.directory(dir);
+        for before in 0..nth {
+            let entry = items::dir_item(d.ino, &before.to_be_bytes()).key;
+            for key in [entry, items::inode_key(self.inode_of(dir, before))] {
+                let fs_root = self.fs_root_with(key);
+                let tree = fs_root.root.tree.borrow();
+                self.walked.comes_to(dir, tree.place(tree.leaf_of(key)));
+            }
+        }
+    }
+
+    /// `btrfs_lookup` of a name whose file is not in memory.
+    pub(super) async fn look_up_cold<M: Machine>(&self, m: &M, dir: DirId, name: &[u8], slot: u32) {
+        let (c, d, ino) = (&self.costs.create, self.directory(dir), self.file(slot).ino);
+        m.touch(d.line, Access::Read);
+        m.run(Account::System, c.lookup).await;
+        let entry = items::dir_item(d.ino, name).key;
+        self.search_cold(m, (entry, c.read_leaf), |leaf| self.sb.cold.reads(leaf)).await;
+        self.read_inode(m, ino, self.listed(ino), |leaf| self.sb.cold.reads(leaf)).await;
+    }
+
+    /// `btrfs_iget`, by its entry in the list; `first` says whether a leaf has to be read.
+    async fn read_inode<M: Machine>(&self, m: &M, ino: u64, entry: Entry, first: impl Fn(u64) -> bool) {
+        let c = &self.costs.create;
+        self.storage.memory.add_inode(m, &self.storage.writeback).await;
+        let step = self.sb.inodes.look_up(m, ino, c.iget).await;
+        let rest = self.sb.inodes.enter(m, entry, Some(ino), step).await;
+        let rest = self.fs_root(ino).open_inodes.enter(m, rest).await;
+        self.fs_root(ino).open_inodes.look_for_delayed(m).await;
+        m.run(Account::System, rest).await;
+        self.search_cold(m, (items::inode_key(ino), c.read_leaf_again), first).await;
+    }
+
+    async fn search_cold<M: Machine>(&self, m: &M, (key, time): (Key, Time), first: impl Fn(u64) -> bool) {
         let (place, items) = {
             let fs_root = self.fs_root_with(key);
             let tree = fs_root.root.tree.borrow();
             let leaf = tree.leaf_of(key);
             (tree.place(leaf), tree.len(leaf))
         };
-        if self.walked.0.borrow_mut().entry(dir).or_default().insert(place) {
+        if first(place) {
             self.storage.read(m, NODE_SIZE).await;
             m.run(Account::System, self.blocks.check_read(items)).await;
         }

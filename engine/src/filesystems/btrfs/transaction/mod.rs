@@ -65,6 +65,8 @@ pub struct Transaction {
     began: Cell<Time>,
     /// Bytes that handles have reserved (`trans_block_rsv`), and evictions.
     pub held: Cell<u64>,
+    /// Somebody has had a handle of it.
+    has_run: Cell<bool>,
 }
 
 impl Transaction {
@@ -88,6 +90,7 @@ impl Transaction {
             writes_groups: Cell::new(false),
             began: Cell::new(0),
             held: Cell::new(0),
+            has_run: Cell::new(false),
         })
     }
 
@@ -135,6 +138,7 @@ impl Transaction {
         let open = self.state.get() < kept_out;
         if open {
             self.writers.set(self.writers.get() + 1);
+            self.has_run.set(true);
             self.started.set(self.started.get() + u32::from(started));
             self.count(m, started).await;
         }
@@ -225,6 +229,11 @@ impl Transaction {
         self.done.get()
     }
 
+    /// Whether somebody has had a handle of the running transaction.
+    pub fn has_run(&self) -> bool {
+        self.has_run.get()
+    }
+
     /// When the running transaction began.
     pub fn began(&self) -> Time {
         self.began.get()
@@ -273,6 +282,7 @@ impl Transaction {
         self.flushing.set(false);
         self.writes_groups.set(false);
         self.began.set(m.now());
+        self.has_run.set(false);
         for task in std::mem::take(&mut *self.waiting.borrow_mut()) {
             m.wake(task);
         }

@@ -60,6 +60,8 @@ pub(super) struct Blocks {
     checkpoints: RefCell<VecDeque<Checkpoint>>,
     /// Blocks that a checkpoint has submitted, and not waited for.
     under_way: Cell<u32>,
+    /// Blocks that who syncs has submitted, and not waited for.
+    synced: Cell<u32>,
 }
 
 impl Blocks {
@@ -145,11 +147,37 @@ impl Blocks {
         self.under_way.set(0);
     }
 
+    /// Blocks of all lists that no transaction after `committed` has changed again are being written, by who syncs: how many these are.
+    pub fn begin_write(&self, committed: u64) -> u32 {
+        let (mut heads, mut checkpoints, mut count) = (self.heads.borrow_mut(), self.checkpoints.borrow_mut(), 0);
+        for checkpoint in checkpoints.iter_mut() {
+            let transaction = checkpoint.transaction;
+            checkpoint.list.retain(|block| {
+                let Some(head) = heads.get_mut(block).filter(|head| head.checkpoint == transaction) else {
+                    return false;
+                };
+                let written = head.transaction <= committed;
+                if written {
+                    head.checkpoint = 0;
+                    (checkpoint.left, count) = (checkpoint.left - 1, count + 1);
+                }
+                !written
+            });
+        }
+        self.synced.set(self.synced.get() + count);
+        count
+    }
+
+    /// They are on the disk.
+    pub fn end_write(&self, blocks: u32) {
+        self.synced.set(self.synced.get() - blocks);
+    }
+
     /// Forgets the oldest transactions of which nothing is left, and returns how many blocks of the log they had.
     pub fn clean(&self) -> u32 {
         let mut checkpoints = self.checkpoints.borrow_mut();
         let mut freed = 0;
-        while self.under_way.get() == 0 && checkpoints.front().is_some_and(|c| c.left == 0) {
+        while self.under_way.get() + self.synced.get() == 0 && checkpoints.front().is_some_and(|c| c.left == 0) {
             freed += checkpoints.pop_front().map_or(0, |c| c.log);
         }
         freed

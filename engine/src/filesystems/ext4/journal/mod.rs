@@ -16,7 +16,7 @@ mod space;
 mod tests;
 
 use crate::cost_table;
-use crate::devices::BlockDevice;
+use crate::devices::{BlockDevice, End, Request};
 use crate::filesystems::costs::Costs;
 use crate::filesystems::log_area::LogArea;
 use crate::filesystems::BLOCK;
@@ -191,6 +191,41 @@ impl Journal {
             m.wchan("jbd2_log_wait_commit");
             m.park().await;
         }
+    }
+
+    /// `jbd2_get_latest_transaction`: the running one if a handle has changed anything in it, else the one before.
+    pub async fn latest<M: Machine>(&self, m: &M) -> u64 {
+        m.lock(self.state_lock, Side::Read).await;
+        let has_handles = self.updates.get() > 0 || self.credits.get() > 0;
+        let latest = self.running.get() - u64::from(!has_handles);
+        m.unlock(self.state_lock, Side::Read).await;
+        latest
+    }
+
+    /// `jbd2_journal_start_commit` of the latest transaction.
+    pub async fn start_commit_of<M: Machine>(&self, m: &M, latest: u64) {
+        m.lock(self.state_lock, Side::Write).await;
+        let asks = self.requested.get() < latest;
+        self.requested.set(self.requested.get().max(latest));
+        m.unlock(self.state_lock, Side::Write).await;
+        if asks {
+            self.wake_committer(m);
+        }
+    }
+
+    /// `sync_blockdev`: committed blocks that are dirty in the device's page cache are written. They leave the checkpoint lists, and the log's
+    /// space is free with the next checkpoint.
+    pub async fn write_in_place<M: Machine>(&self, m: &M) {
+        let (blocks, done) = (self.blocks.begin_write(self.committed.get()), m.new_completion());
+        for _ in 0..blocks {
+            self.storage.submit(m, Request::write(BLOCK, None), End::Complete(done)).await;
+        }
+        for _ in 0..blocks {
+            m.wchan("sync_blockdev");
+            m.wait_for(done).await;
+        }
+        m.drop_completion(done);
+        self.blocks.end_write(blocks);
     }
 
     /// Has the running transaction committed, and waits for that (`jbd2_journal_force_commit_nested`).

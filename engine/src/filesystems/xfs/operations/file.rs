@@ -2,14 +2,15 @@
 
 use super::super::mount::Xfs;
 use crate::filesystems::calls::new_pages;
+use crate::filesystems::inodes::listed;
 use crate::filesystems::inodes::times::Timed;
 use crate::filesystems::open_files::read_write::{self, FileOperations};
 use crate::filesystems::pages::dirty::Wanted;
-use crate::filesystems::pages::mapping;
+use crate::filesystems::pages::mapping::{self, Submitted};
 use crate::filesystems::vfs::SuperOperations;
 use crate::filesystems::{initial_files, Attribute, DirId, File, Io, LaidOut, NoSpace};
 use crate::waist::Machine;
-use crate::waist::{Access, Side, Time};
+use crate::waist::{Access, LockId, Side, Time};
 use crate::writeback::Flushed;
 
 impl<M: Machine> SuperOperations<M> for Xfs {
@@ -41,6 +42,32 @@ impl<M: Machine> SuperOperations<M> for Xfs {
     async fn sync_fs(&self, m: &M) {
         mapping::sync_inodes(self, m, &self.sync.dirty).await;
         self.force_log(m).await;
+    }
+
+    async fn write_inodes(&self, m: &M) -> Submitted {
+        mapping::submit_inodes(self, m, &self.sync.dirty).await
+    }
+
+    async fn wait_inodes(&self, m: &M, written: Submitted) {
+        mapping::wait_inodes(self, m, written).await;
+    }
+
+    async fn end_sync(&self, m: &M) {
+        self.force_log(m).await;
+    }
+
+    async fn bulkstat(&self, m: &M, who: u32) {
+        self.bulkstat_next(m, who).await;
+    }
+
+    /// Inodes are written in place too, and off the AIL (`xfs_ail_push_all_sync`).
+    async fn settle(&self, m: &M) {
+        SuperOperations::sync_fs(self, m).await;
+        self.empty_ail(m).await;
+    }
+
+    fn leaves_memory(&self, file: &File) {
+        self.sb.leaves_memory(file, listed::file(file.inode), false);
     }
 
     async fn walk(&self, m: &M, dir: DirId, nth: u32) {
@@ -122,7 +149,8 @@ impl<M: Machine> FileOperations<M> for Xfs {
         self.sync_file(m, file.inode, Wanted::ALL).await;
     }
 
-    async fn fsync_directory(&self, m: &M, dir: DirId) {
+    /// `xfs_dir_fsync`, which forces the log whichever it is.
+    async fn fsync_directory(&self, m: &M, dir: DirId, _: bool) {
         self.sync_directory(m, dir).await;
     }
 
@@ -147,6 +175,11 @@ impl<M: Machine> FileOperations<M> for Xfs {
 
     async fn fiemap(&self, m: &M, file: &File) {
         self.list_extents(m, file).await;
+    }
+
+    /// `xfs_seek_iomap_begin`.
+    fn seek_lock(&self, file: &File) -> (LockId, Side) {
+        (self.inodes.inode(file.inode).ilock, Side::Read)
     }
 
     fn names(&self, dir: DirId) -> u32 {

@@ -256,7 +256,7 @@ impl Xfs {
     }
 
     /// `xfs_fs_sync_fs`: what was committed is on disk, so in the AIL.
-    pub(super) async fn force_log<M: Machine>(&self, m: &M) {
+    pub(crate) async fn force_log<M: Machine>(&self, m: &M) {
         m.run(Account::System, self.sync.costs.force).await;
         if let Some(checkpoint) = self.log.checkpoints.current() {
             self.log.checkpoints.force(m, checkpoint).await;

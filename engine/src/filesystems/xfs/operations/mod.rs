@@ -4,6 +4,7 @@
 
 mod attributes;
 mod buffers;
+pub mod bulkstat;
 mod costs;
 mod debug;
 mod enospc;

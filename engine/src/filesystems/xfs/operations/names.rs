@@ -58,6 +58,10 @@ impl<M: Machine> InodeOperations<M> for Xfs {
         Ok(dir)
     }
 
+    async fn look_up_inode(&self, m: &M, dir: DirId, _: &[u8], file: &File) {
+        self.look_up_cold(m, dir, file.inode).await;
+    }
+
     async fn look_up(&self, m: &M, _: DirId) {
         m.run(Account::System, self.costs.unlink.lookup).await;
     }

@@ -5,13 +5,13 @@
 //! needs the first of its 32 inodes, with the buffer locked; directory blocks are taken for read ahead.
 
 use crate::cost_table;
-use crate::filesystems::inodes::listed;
+use crate::filesystems::inodes::listed::{self, Entry};
 use crate::filesystems::xfs::log::clusters::INODES;
-use crate::filesystems::xfs::mount::Xfs;
+use crate::filesystems::xfs::mount::{Xfs, XfsDirectory};
 use crate::filesystems::xfs::structures::directory::DirForm;
 use crate::filesystems::DirId;
 use crate::waist::Machine;
-use crate::waist::{Account, Side};
+use crate::waist::{Access, Account, Side};
 
 cost_table!(WalkCosts {
     before: ["openat.before_i_rwsem"],
@@ -44,6 +44,28 @@ impl Xfs {
         let (c, d) = (&self.walk.0, self.directory(dir));
         m.run(Account::System, self.sb.calls.readdir_name() + c.before).await;
         m.lock(d.i_rwsem, Side::Read).await; // lookup_slow
+        self.find_name(m, &d).await;
+        let (agno, first) = self.layout.borrow().geometry().split_ino(d.ino);
+        let agino = first + nth + 1;
+        self.read_inode(m, (agno, agino), listed::OTHERS, agino.is_multiple_of(INODES) || nth == 0).await;
+        m.unlock(d.i_rwsem, Side::Read).await;
+        m.run(Account::System, c.stat).await;
+        self.sb.calls.dcache.unused(m).await;
+    }
+
+    /// `xfs_lookup` of a name whose file is not in memory.
+    pub(super) async fn look_up_cold<M: Machine>(&self, m: &M, dir: DirId, slot: u32) {
+        self.find_name(m, &self.directory(dir)).await;
+        let inode = self.inodes.inode(slot);
+        let (agno, agino) = self.layout.borrow().geometry().split_ino(inode.ino);
+        let first = self.sb.cold.reads(inode.cluster.place.block);
+        self.read_inode(m, (agno, agino), listed::file(slot), first).await;
+        m.touch(inode.line, Access::Write);
+    }
+
+    /// `xfs_dir_lookup`.
+    async fn find_name<M: Machine>(&self, m: &M, d: &XfsDirectory) {
+        let c = &self.walk.0;
         m.lock(d.ilock, Side::Read).await;
         let form = self.layout.borrow().dir(d.id).form();
         let blocks = match form {
@@ -53,23 +75,17 @@ impl Xfs {
         };
         m.run(Account::System, c.lookup + blocks).await;
         m.unlock(d.ilock, Side::Read).await;
-        self.read_inode(m, d.ino, nth + 1).await;
-        m.unlock(d.i_rwsem, Side::Read).await;
-        m.run(Account::System, c.stat).await;
-        self.sb.calls.dcache.unused(m).await;
     }
 
-    /// `xfs_iget_cache_miss` of the inode so many behind `ino`.
-    async fn read_inode<M: Machine>(&self, m: &M, ino: u64, behind: u32) {
+    /// `xfs_iget_cache_miss`; the first who needs a cluster reads it.
+    async fn read_inode<M: Machine>(&self, m: &M, (agno, agino): (u32, u32), entry: Entry, first: bool) {
         let c = &self.walk.0;
         self.storage.memory.add_inode(m, &self.storage.writeback).await;
-        let rest = self.sb.inodes.enter(m, listed::OTHERS, None, c.iget).await; // in no hash: inode_fake_hash
+        let rest = self.sb.inodes.enter(m, entry, None, c.iget).await; // in no hash: inode_fake_hash
         m.run(Account::System, rest).await;
-        let (agno, first) = self.layout.borrow().geometry().split_ino(ino);
-        let agino = first + behind;
         let cluster = self.clusters.of(m, agno, agino);
         cluster.lock(m).await;
-        if agino.is_multiple_of(INODES) || behind == 1 {
+        if first {
             self.storage.read(m, INODES * INODE_BYTES).await;
         }
         m.run(Account::System, c.cluster).await;

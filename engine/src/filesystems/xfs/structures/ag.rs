@@ -60,6 +60,21 @@ pub struct AllocGroup {
 }
 
 impl AllocGroup {
+    /// The inodes in use of the next records of the inobt that have some, at most so many, and where the records behind them begin; with how
+    /// many records these are (`xfs_iwalk_ag`).
+    pub fn inodes_from(&self, startino: u32, records: usize) -> (u64, Vec<u32>, Option<u32>) {
+        let (mut found, mut inodes) = (0, Vec::new());
+        for chunk in self.inobt.iter_from(&startino).filter(|chunk| chunk.free != u64::MAX) {
+            if found == records as u64 {
+                return (found, inodes, Some(chunk.startino));
+            }
+            found += 1;
+            inodes
+                .extend((0..INODES_PER_CHUNK).filter(|bit| chunk.free >> bit & 1 == 0).map(|bit| chunk.startino + bit));
+        }
+        (found, inodes, None)
+    }
+
     /// Group `agno` as mkfs leaves it, and as a mount reserves space in it.
     pub fn new(geometry: &Geometry, agno: u32) -> Self {
         let (length, base) = (geometry.ag_length(agno), geometry.fsblock(agno, 0));

@@ -63,6 +63,19 @@ impl Xfs {
         }
     }
 
+    /// `xfs_ail_push_all_sync`: has all metadata written in place.
+    pub(in crate::filesystems::xfs) async fn empty_ail<M: Machine>(&self, m: &M) {
+        loop {
+            self.force_log(m).await;
+            if self.log.ail.borrow().is_empty() {
+                return;
+            }
+            self.log.ail.borrow_mut().push_target(true, self.log.size());
+            self.log.pusher.wake(m);
+            m.sleep(WORKING).await;
+        }
+    }
+
     /// `xfsaild_push`: one turn; how long to sleep before the next.
     async fn push<M: Machine>(&self, m: &M) -> Time {
         let pusher = &self.log.pusher;
