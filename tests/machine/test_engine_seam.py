@@ -31,8 +31,8 @@ def test_every_kernel_profile_gives_exactly_the_constants_of_the_engine(kernel: 
     answer(lock_cycle(think_ns=1, hold_ns=1, kernel={"constants": load_kernel(kernel).spec(4)["constants"]}))
 
 
-def shipped(filesystem: str) -> dict[str, Any]:
-    settings = [f"filesystem.kind={filesystem}", "variants=[]", "calibrate=[]", "measured=null"]
+def shipped(filesystem: str, *more: str) -> dict[str, Any]:
+    settings = [f"filesystem.kind={filesystem}", "variants=[]", "calibrate=[]", "measured=null", *more]
     point = expand(load("guest-2cpu", [*settings, "measure.duration=1 ms", "measure.warmup=0 ms"]))[0]
     return to_run_spec(point, 0)
 
@@ -65,6 +65,9 @@ def test_every_role_of_a_kernel_profile_is_taken_by_some_program() -> None:
             "filebench-webproxy",
         )
     ]
+    programs.append(
+        shipped("xfs", "workload={kind: mix, operations: [{op: sync}]}", "sweep={workload.tasks: [1]}")
+    )
     asks_blocked = first_point("file-locks-blocked")
     asks_blocked["kernel"]["rules"]["vfs.asks_blocked"] = True  # of no release
     programs.append(asks_blocked)
