@@ -32,10 +32,11 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         fs.reflink(&m, &from, &file).await;
         file.written = from.written;
         self.made = Some(name);
-        let mut pool = self.pool.borrow_mut();
-        let taken = pool.rounds;
-        pool.files.push_back(Held { dir, name, file, dirty: false, unsynced: true, size, taken });
-        drop(pool);
+        {
+            let mut pool = self.pool.borrow_mut();
+            let taken = pool.rounds;
+            pool.files.push_back(Held { dir, name, file, dirty: false, unsynced: true, size, taken });
+        }
         let last = self.files() - 1;
         self.close(last, true).await;
         Ok(())
