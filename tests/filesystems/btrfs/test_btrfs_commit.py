@@ -78,10 +78,10 @@ def reclaiming(design: str, size: str) -> RunResult:
 
 @pytest.mark.slow
 def test_a_worker_runs_delayed_refs_when_their_reservations_are_half_of_the_room() -> None:
-    """512 KiB a head and 256 KiB a delayed item: on 8 GiB some 600 heads are too many, on 1 TiB 60,000."""
-    small = reclaiming("preemptive", "8 GiB")
+    """512 KiB a head and 256 KiB a delayed item: on 12 GiB some 900 heads are too many, on 1 TiB 60,000."""
+    small = reclaiming("preemptive", "12 GiB")
     assert acquired(small, "btrfs.delayed_ref_head") > 100
     assert acquired(small, "btrfs.extent tree L0") > 100
-    on_demand = reclaiming("on-demand", "8 GiB")  # when all of it is taken
+    on_demand = reclaiming("on-demand", "12 GiB")  # when all of it is taken
     assert acquired(on_demand, "btrfs.delayed_ref_head") < acquired(small, "btrfs.delayed_ref_head") / 3
     assert acquired(reclaiming("preemptive", "1 TiB"), "btrfs.delayed_ref_head") == 0
