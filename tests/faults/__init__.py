@@ -73,6 +73,7 @@ TESTS = {
         "ext4_extents",
         "btrfs_io",
         "btrfs_initial_files",
+        "nearly_full",
         "ext4_journal",
         "part_of_a_block",
         "missing_names",

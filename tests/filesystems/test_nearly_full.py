@@ -81,6 +81,26 @@ def test_unlinks_of_a_full_btrfs_wait_for_commits(tmp_path: Path) -> None:
     assert wide["operations"] > 5 * full["operations"] > 0
 
 
+def test_room_for_delayed_references_is_wanted_at_each_start_since_6_7(tmp_path: Path) -> None:
+    """`btrfs_start_transaction` then wants more for an unlink, so that more of them wait for a commit."""
+    unlinks = "{op: unlink, on: next}"
+    before, since = (
+        run(
+            spec(
+                tmp_path,
+                "btrfs",
+                "8 MiB",
+                unlinks,
+                "40 ms",
+                "workload.files=1500",
+                f"kernel.rules.btrfs.reserves_refs={of}",
+            )
+        )
+        for of in ("false", "true")
+    )
+    assert before["operations"] > 5 * since["operations"] > 0
+
+
 def test_more_than_the_device_has_is_refused_where_it_is_written(tmp_path: Path) -> None:
     with pytest.raises(
         ScenarioError, match=r"a\.yaml:6:\d+: filesystem\.free: 2048 MiB: less than the filesystem has"

@@ -37,7 +37,7 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::fs_type::FsType;
 use crate::filesystems::vfs::SuperBlock;
-use crate::filesystems::DirId;
+use crate::filesystems::{Audit, DirId};
 use crate::kernel::btrfs::{DirtyInode, NocowCheck, SpaceCache};
 use crate::waist::time::from_ns;
 use crate::waist::Machine;
@@ -268,6 +268,7 @@ impl Btrfs {
     /// Files that are there when the run begins, written by the transaction that runs, their delayed refs run. Blocks that were
     /// there stay where they are.
     pub(super) fn fill_with(&self, dirs: &[DirId], files: u64, name_length: usize) {
+        assert_eq!(self.under_way(), None, "the trees are replaced past all locks");
         self.first_directories.set(Some(self.directories.borrow().len() as u64));
         for fs_root in self.fs_roots.borrow().iter() {
             self.fill_subvolume(fs_root, dirs, files, name_length);
