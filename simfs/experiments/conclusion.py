@@ -21,6 +21,9 @@ RECOVERED = 0.5
 GROUPS = 3
 """Operations whose losses are told, the largest first."""
 
+BACK = 2
+"""Per cent of the best that may be lost still where a loss is said to be back."""
+
 MOSTLY = 0.5
 """Part of their time that tasks sleep for no lock from which on that is the answer."""
 
@@ -57,7 +60,7 @@ def conclusion(result: ScenarioResult, points: Sequence[Point] = ()) -> str:
     stalled = {finding.point for finding in result.findings if finding.kind == "stall"}
     broken = {finding.point for finding in result.findings if finding.kind == "law"}
     faulty = {point.variant for point in result.points if point.id in broken}
-    sides = [Side(result.title(p.variant), p, settings.get(p.variant, {})) for p in focus(result)]
+    sides = [Side(_quoted(result.title(p.variant)), p, settings.get(p.variant, {})) for p in focus(result)]
     counts = [side for side in sides if side.point.variant not in faulty]
     sound = [side for side in counts if side.point.operations and side.point.id not in stalled]
     groups = _comparable(sound)
@@ -69,7 +72,9 @@ def conclusion(result: ScenarioResult, points: Sequence[Point] = ()) -> str:
         lines.append(f"{', '.join(stopped)} comes to a halt")
     if wrong := [result.title(variant) for variant in result.variants if variant in faulty]:
         lines.insert(0, f"{', '.join(wrong)} breaks a law of the simulation, so its numbers mean nothing")
-    return ". ".join(lines) + ("." if lines else "")
+    return ". ".join(f"At{line[2:]}" if line.startswith("at ") else line for line in lines) + (
+        "." if lines else ""
+    )
 
 
 def leaves(data: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
@@ -103,17 +108,50 @@ def _of_group(sides: Sequence[Side]) -> tuple[float, str] | None:
         return (0.0, f"{best.name}: {why}") if (why := longest_wait(best.point)) else None
     losses = {side.name: loss for side in sides if side is not best and (loss := _loss(side, best))}
     certain = [side for side in sides if (loss := losses.get(side.name)) and (loss.low or 0) > 0]
-    at = f"at {best.point.tasks} tasks"
+    at = f"at {best.point.tasks} task{'' if best.point.tasks == 1 else 's'}"
     if not certain:
         return 0.0, f"{at} {_no_difference(sides, best, losses)}"
     worst = max(certain, key=lambda side: losses[side.name].mean)
     loss = losses[worst.name]
     said = f"{worst.name} loses {loss.mean:.0f} % (± {loss.half_width:.1f}) against {best.name} {at}"
-    said += f" and idles {worst.point.shares.idle.mean:.0f} %" if worst.point.shares.idle.mean >= 1 else ""
-    parts = [said, longest_wait(worst.point), _what_helps(worst, best, sides, losses)]
+    said += _idles(worst.point)
+    parts = [
+        said,
+        longest_wait(worst.point),
+        _what_helps(worst, best, sides, losses),
+        _the_same(worst, sides),
+    ]
     if larger := [side for side in sides if side.name in losses and losses[side.name].mean > loss.mean]:
         parts.append(_perhaps(larger, losses))
     return loss.mean, "; ".join(part for part in parts if part)
+
+
+def _quoted(title: str) -> str:
+    """A title in a sentence: with marks where its own commas would end a part of the sentence."""
+    return f"'{title}'" if re.search("[,;:]", title) else title
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+def _idles(point: PointResult) -> str:
+    """How much the CPUs idle, where tasks could use all of them."""
+    idle = point.shares.idle.mean
+    return f" and idles {idle:.0f} %" if idle >= 1 and point.tasks >= point.cpus else ""
+
+
+def _the_same(worst: Side, sides: Sequence[Side]) -> str:
+    """Variants that run as the worst does to the last event: what they change is never used."""
+    runs = [(side.point.events, side.point.replication_throughputs) for side in (worst, *sides)]
+    alike = [
+        side.name for side, run in zip(sides, runs[1:], strict=True) if run == runs[0] and side is not worst
+    ]
+    return (
+        f"{_listed(alike)} {'does' if len(alike) == 1 else 'do'} exactly the same as {worst.name}"
+        if alike
+        else ""
+    )
 
 
 def _no_difference(sides: Sequence[Side], best: Side, losses: Mapping[str, Estimate]) -> str:
@@ -199,7 +237,7 @@ def _holders(lock: LockSummary) -> str:
 
 
 def _what_helps(worst: Side, best: Side, sides: Sequence[Side], losses: Mapping[str, Estimate]) -> str:
-    """The variant nearest to the worst, on the same filesystem, that brings its loss back or most of it."""
+    """The variants on the same filesystem that bring the worst's loss back, the nearest first; else most of it."""
     lost = losses[worst.name].mean
     found = []
     for side in sides:
@@ -214,9 +252,10 @@ def _what_helps(worst: Side, best: Side, sides: Sequence[Side], losses: Mapping[
                 found.append((_changed(side, worst), left, side))
     if not found:
         return ""
-    _, left, side = min(found, key=lambda one: one[:2])
-    if left <= 2:
-        return f"{side.name} brings it back"
+    found.sort(key=lambda one: one[:2])
+    if whole := [side.name for _, left, side in found if left <= BACK]:
+        return f"{_listed(whole[:GROUPS])} {'brings' if len(whole) == 1 else 'bring'} it back"
+    _, left, side = found[0]
     return f"{side.name} brings {100 * (1 - left / lost):.0f} % of it back"
 
 
