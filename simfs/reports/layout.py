@@ -58,6 +58,7 @@ class _Column:
     name: str
     leaves: int
     options: dict[str, Any]
+    names_rows: bool = False
     cells: list[str] = field(default_factory=list)
 
     @property
@@ -95,9 +96,19 @@ class Sheet:
         self.columns: list[_Column] = []
         self._rows: list[dict[str, Any]] = []
 
-    def add_column(self, name: str, *, leaves: int = 0, **options: Any) -> None:  # noqa: ANN401
-        """Add a column; those with the highest `leaves` leave first and together, those with 0 stay."""
-        self.columns.append(_Column(name, leaves, options))
+    def add_column(
+        self,
+        name: str,
+        *,
+        leaves: int = 0,
+        names_rows: bool = False,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        """Add a column; those with the highest `leaves` leave first and together, those with 0 stay.
+
+        Text that stays says what a row is about, and so does a number or a short word with `names_rows`.
+        """
+        self.columns.append(_Column(name, leaves, options, names_rows))
 
     def add_row(self, *cells: str, **options: Any) -> None:  # noqa: ANN401
         """Add a row; options are those of rich's."""
@@ -110,10 +121,16 @@ class Sheet:
         return len(self._rows)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text | Table]:
-        """Lay the table out for a console, with its title above, which may be wider than the table."""
+        """Lay the table out for a console, with its title above, which may be wider than the table.
+
+        A table with none of the only columns that the console shows is left out.
+        """
+        only = getattr(console, "columns", ())
+        if only and not any(column.called in only for column in self.columns):
+            return
         if self.title:
             yield Text(self.title, style="bold")
-        yield self.laid_out(options.max_width, getattr(console, "columns", ()))
+        yield self.laid_out(options.max_width, only)
 
     def laid_out(self, width: int, only: Sequence[str] = ()) -> Table:
         """The table for a width; of the columns `only` these, where there are any, and those that always stay first."""
@@ -132,8 +149,8 @@ class Sheet:
 
 
 def _names(column: _Column) -> bool:
-    """Whether a column says what a row is about: text that stays."""
-    return column.is_text and not column.leaves
+    """Whether a column says what a row is about: text that stays, or what says so."""
+    return column.names_rows or (column.is_text and not column.leaves)
 
 
 def _needed(columns: Sequence[_Column]) -> int:

@@ -133,7 +133,7 @@ def wakes(result: ScenarioResult) -> list[Sheet]:
     """Of each variant with wake-ups how long tasks waited for a CPU then, and whether they stayed where they were."""
     table = new_table("From wake-up to run, by kind of task")
     table.add_column("variant")
-    table.add_column("tasks", no_wrap=True)
+    table.add_column("tasks", names_rows=True, no_wrap=True)
     names = ("wake-ups", "p50", "p90", "p99", "mean", "> 1 ms", "on previous CPU", "on waker's")
     for name, leaves in zip(names, (3, 0, 6, 1, 5, 2, 7, 8), strict=True):
         table.add_column(name, leaves=leaves, justify="right")
@@ -275,7 +275,7 @@ def _curve(result: ScenarioResult, points: Sequence[PointResult], title: str, *,
         table.add_column(short(key))
     cells = _cells(result)
     for name in cells:
-        table.add_column(name, leaves=LEAVING.get(name, 0), justify="right")
+        table.add_column(name, leaves=LEAVING.get(name, 0), names_rows=name == "tasks", justify="right")
     settings = list(dict.fromkeys(p.setting for p in points))
     for p in sorted(points, key=lambda p: settings.index(p.setting)):
         names = [result.title(p.variant)] if with_variant else []

@@ -12,7 +12,7 @@ from rich.text import Text
 from simfs.experiments.whatif import Effect, LockSlope, WhatIf
 from simfs.reports.figures.drawing import DASHES, MARKERS, OKABE_ITO, new_figure, style
 from simfs.reports.layout import Sheet, new_table, report_console
-from simfs.reports.numbers import NOTHING, duration, folded, plain, plural, plus_minus
+from simfs.reports.numbers import NOTHING, duration, folded, percent, plain, plural, plus_minus
 
 SHOWN = 6
 """Curves in the figure, each in a panel of its own: in one panel their intervals would hide each other."""
@@ -20,6 +20,9 @@ SHOWN = 6
 BESIDE = 2
 """Panels beside each other."""
 
+
+WAITED = 5
+"""Per cent of the tasks' time from which on waits for a lock are told although its holds do not matter."""
 
 BREAKS_ORDER = ("remove", "split")
 """Changes after which tasks that one lock kept apart meet at others."""
@@ -54,6 +57,7 @@ def sentences(answer: WhatIf) -> list[str]:
         names = [s.verdict for s in answer.profile]
         if "matters" not in names:
             lines.append("no lock's hold time is known to matter")
+        lines += _waited_for(answer)
         for said in dict.fromkeys(name for name in names if name not in ("matters", "harms")):
             runs = " runs" if said.startswith("undecided") else ""
             lines.append(f"{names.count(said)} of {len(names)} locks: {said}{runs}")
@@ -70,6 +74,17 @@ def sentences(answer: WhatIf) -> list[str]:
                     f"{e.lock} keeps tasks in order that take other locks; without it, those need an order of their own"
                 )
     return lines
+
+
+def _waited_for(answer: WhatIf) -> list[str]:
+    """Where tasks wait for a lock whose holds are not what costs time: a profile of holds does not show that."""
+    most = max(answer.profile, key=lambda s: s.waited_percent)
+    if most.waited_percent < WAITED or most.verdict in ("matters", "harms"):
+        return []
+    return [
+        f"tasks wait most for {most.lock}, {percent(most.waited_percent)} % of their time, and not for what is done in"
+        f" its holds: perhaps for its hand-over; --lock '{most.lock}' tries other kinds of it"
+    ]
 
 
 def figure(answer: WhatIf) -> Figure:

@@ -39,10 +39,10 @@ class Usl(Strict):
 
     @property
     def peak(self) -> float:
-        """Tasks at which the fitted curve is highest; infinite where it never falls."""
+        """Tasks at which the fitted curve is highest, one at least; infinite where it never falls."""
         if self.coherency.mean <= 0:
             return math.inf
-        return math.sqrt(max(0.0, 1 - self.contention.mean) / self.coherency.mean)
+        return math.sqrt(max(self.coherency.mean, 1 - self.contention.mean) / self.coherency.mean)
 
 
 def usl(tasks: Iterable[float], rates: Iterable[float], level: float = LEVEL) -> Usl | None:

@@ -98,6 +98,15 @@ def test_paired_differences_under_common_random_numbers() -> None:
     assert in_band(found, truth)
 
 
+def test_a_curve_that_only_falls_is_highest_at_one_task() -> None:
+    """The table said `peak at 0`."""
+    falls = usl((1, 2, 4, 8), (100, 80, 60, 40))
+    assert falls is not None
+    assert falls.contention.mean > 1
+    assert falls.coherency.mean > 0
+    assert falls.peak == 1
+
+
 def test_usl_coefficients() -> None:
     rng = np.random.default_rng(17)
     n = np.array([1, 2, 4, 8, 12, 16, 24, 32, 48])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from types import SimpleNamespace
@@ -22,7 +23,7 @@ from simfs.reports.advise import print_advice
 from simfs.reports.layout import WIDTH, ReportConsole, Sheet, report_console
 from simfs.reports.sweep import print_sweep
 from simfs.reports.text import print_report
-from simfs.reports.whatif import figure, print_what_if
+from simfs.reports.whatif import figure, print_what_if, sentences
 from simfs.results.focus import focus
 from simfs.results.run import Runs, run_scenario
 from simfs.results.statistics import Estimate
@@ -153,6 +154,24 @@ def test_small_slopes_have_room_in_the_figure() -> None:
         update={"slope": Estimate(mean=0.002, low=-0.077, high=0.081, n=10)}
     )
     assert_no_overlap(figure(WHAT_IF.model_copy(update={"profile": (slope,) * 3})))
+
+
+def test_the_lock_that_is_waited_for_most_is_told_where_its_holds_do_not_matter() -> None:
+    """All that the profile of `compile-24` said was that `mm.lru_lock` matters most."""
+    said = " ".join(sentences(WHAT_IF))
+    assert f"tasks wait most for {LOCK}, 56.8 % of their time" in said
+    assert f"--lock '{LOCK}' tries other kinds" in said
+    matters = WHAT_IF.profile[0].model_copy(update={"verdict": "matters"})
+    assert "wait most" not in " ".join(sentences(WHAT_IF.model_copy(update={"profile": (matters,)})))
+
+
+@pytest.mark.slow
+def test_chosen_columns_have_the_names_of_the_rows_and_other_tables_are_left_out() -> None:
+    small = ["run", "lock-cycle", "--set", "measure={duration: 1 ms, warmup: 0 ms, replications: 2}"]
+    text = RUNNER.invoke(app, [*small, "--columns", "idle %"]).stdout
+    assert re.search(r"^ tasks +idle %$", text, re.MULTILINE)
+    assert "locks by total wait" not in text
+    assert "Scalability law" not in text
 
 
 @pytest.mark.slow
