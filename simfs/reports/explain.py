@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -15,12 +16,16 @@ from rich.text import Text
 from simfs.experiments.lock_order import LockOrder, Taken
 from simfs.machine.locks.policy import ALIASES, POLICIES
 from simfs.reports.layout import Sheet, new_table, report_console
+from simfs.reports.numbers import duration
 from simfs.results.model import quantity
 from simfs.scenario import Point, Scenario, to_run_spec
 from simfs.scenario.models import load_device, load_machine
 from simfs.scenario.points import group_loads
 from simfs.scenario.sections.units import format_size
 from simfs.scenario.sections.workload import Workload
+
+FITTED = re.compile(r"(\d+\.\d+|\d{6,}) ns")
+"""A time as a fit or a program left it, with more digits than it is known to."""
 
 
 def words(asked: Scenario, point: Point) -> dict[str, str]:
@@ -67,7 +72,9 @@ def _settings(name: str, settings: dict[str, Any]) -> str:
     plain = {key: value for key, value in settings.items() if isinstance(value, int | str | float)}
     size = [f"size {format_size(settings['size_bytes'])}"] if settings.get("size_bytes") else []
     rest = size + [
-        f"{key} {value}" for key, value in plain.items() if key not in ("kind", "size_bytes") and value != ""
+        f"{key} {_plain(value)}"
+        for key, value in plain.items()
+        if key not in ("kind", "size_bytes") and value != ""
     ]
     return f"{kind} ({', '.join(rest)})" if rest else kind
 
@@ -92,6 +99,8 @@ def _plain(value: object) -> str:
         return " ".join(
             _plain(each) if key == "op" else f"{key} {_plain(each)}" for key, each in value.items()
         )
+    if isinstance(value, str) and (fitted := FITTED.fullmatch(value)):
+        return duration(float(fitted[1]))
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 

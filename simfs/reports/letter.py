@@ -13,7 +13,7 @@ from simfs.experiments.compare import Side, are_paired, common_points, differenc
 from simfs.experiments.conclusion import leaves, longest_wait
 from simfs.experiments.decide import EQUAL, verdict
 from simfs.reports.explain import words
-from simfs.reports.numbers import folded, plain, plural
+from simfs.reports.numbers import TOGETHER, counted, folded, plain, plural
 from simfs.reports.text import sentences
 from simfs.results.model import PointResult, ScenarioResult, short
 from simfs.results.statistics import Estimate
@@ -28,6 +28,10 @@ ACCURACY = Path(__file__).with_name("accuracy.json")
 
 SHOWN = 6
 """Points and differences that a sentence names."""
+
+RELEASE = "kernel.profile"
+OF_RELEASE = ("kernel.rules.", "locks.")
+"""What differs with the release, and would be a list of a hundred rules."""
 
 SAID = {"better": "b is faster", "worse": "b is slower", "equal": f"a and b are equal within {EQUAL:g} %"}
 """Verdicts on a change of the throughput, in the order in which they are told."""
@@ -69,7 +73,9 @@ def to_letter(a: Side, b: Side, command: Sequence[str]) -> str:
 
 def _fit(line: str) -> str:
     """A sentence in lines of the block's width; what is indented stays as it is."""
-    return line if line.startswith(" ") else folded(line, WIDTH)
+    if line.startswith(" "):
+        return line
+    return folded(line.replace(" %", f"{TOGETHER}%"), WIDTH).replace(TOGETHER, " ")
 
 
 # ── The answer ──
@@ -77,7 +83,7 @@ def _fit(line: str) -> str:
 
 def _row(p: PointResult, q: PointResult, a: Side, b: Side) -> Row:
     found, base = difference_of_rates(p, q, a, b), p.throughput.mean
-    at = ", ".join(f"{short(key)} {value}" for key, value in p.values.items()) or f"{p.tasks} tasks"
+    at = ", ".join(f"{short(key)} {value}" for key, value in p.values.items()) or counted(p.tasks, "task")
     return Row(at if len(p.values) != 1 else str(*p.values.values()), p, q, _scaled(found, base))
 
 
@@ -138,7 +144,7 @@ def _where(some: Sequence[Row], rows: Sequence[Row]) -> str:
     first, last = rows.index(some[0]), rows.index(some[-1])
     if len(some) > 2 and last - first == len(some) - 1:
         return f" at {_key(rows)}{some[0].at} to {some[-1].at}"
-    more = f" and {len(some) - SHOWN} points more" if len(some) > SHOWN else ""
+    more = f" and {counted(len(some) - SHOWN, 'more point')}" if len(some) > SHOWN else ""
     return f" at {_key(rows)}{', '.join(row.at for row in some[:SHOWN])}{more}"
 
 
@@ -165,7 +171,7 @@ def _focus(rows: Sequence[Row]) -> int:
 
 
 def _bottlenecks(row: Row) -> Iterator[str]:
-    yield f"With {row.b.tasks} tasks on {row.b.cpus} CPUs:"
+    yield f"With {counted(row.b.tasks, 'task')} on {row.b.cpus} CPUs:"
     for name, point in (("a", row.a), ("b", row.b)):
         waits = longest_wait(point) or "tasks wait for locks less than 1 % of their time"
         shares = point.shares
@@ -197,11 +203,14 @@ def _differences(a: Point, b: Point) -> Iterator[str]:
     """The settings in which two points differ."""
     mine, other = (dict(leaves(_settings(point))) for point in (a, b))
     keys = [key for key in dict.fromkeys((*mine, *other)) if mine.get(key) != other.get(key)]
-    for key in keys[:SHOWN]:
+    own = [key for key in keys if RELEASE not in keys or not key.startswith(OF_RELEASE)]
+    for key in own[:SHOWN]:
         here, there = (side.get(key, "not set").strip("'") for side in (mine, other))
         yield f"b differs: {key} is {there} (a: {here})"
-    if len(keys) > SHOWN:
-        yield f"and in {len(keys) - SHOWN} settings more"
+    if len(own) > SHOWN:
+        yield f"and in {counted(len(own) - SHOWN, 'more setting')}"
+    if len(keys) > len(own):
+        yield f"and in {len(keys) - len(own)} rules and locks of these kernels"
 
 
 def _settings(point: Point) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simfs.reports.layout import Sheet, new_table
-from simfs.reports.numbers import NOTHING, duration
+from simfs.reports.numbers import NOTHING, counted, duration
 from simfs.results.focus import focus
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.run_result import LockSite
@@ -111,4 +111,4 @@ def where(point: PointResult) -> str:
     """What a sheet of one point is about."""
     replications = f"{point.replications} x {duration(point.window_ns)}"
     setting = f", {point.setting}" if point.setting else ""
-    return f"{point.tasks} tasks on {point.cpus} CPUs, sum of {replications}{setting}"
+    return f"{counted(point.tasks, 'task')} on {point.cpus} CPUs, sum of {replications}{setting}"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 
 from simfs.results.statistics import Estimate
 
 NOTHING = "-"
 """What stands where there is no number."""
 
+
+TOGETHER = "\u00a0"
+"""A space at which no line ends."""
 
 ROUNDING = 1e-12
 """Part of a mean by which equal observations may differ."""
@@ -64,10 +68,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
+def together(text: str) -> str:
+    """Text that is not folded: its spaces are those at which no line ends."""
+    return text.replace(" ", TOGETHER)
+
+
 def folded(text: str, width: int) -> str:
-    """Text in lines of at most `width` characters, broken at spaces."""
+    """Text in lines of at most `width` characters, broken at spaces, but not at those that hold together."""
     lines = [""]
-    for word in text.split():
+    for word in re.split(r"[ \t\n]+", text.strip()):
         if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".strip()

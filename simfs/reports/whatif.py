@@ -12,7 +12,7 @@ from rich.text import Text
 from simfs.experiments.whatif import Effect, LockSlope, WhatIf
 from simfs.reports.figures.drawing import DASHES, MARKERS, OKABE_ITO, new_figure, style
 from simfs.reports.layout import Sheet, new_table, report_console
-from simfs.reports.numbers import NOTHING, duration, folded, percent, plain, plural, plus_minus
+from simfs.reports.numbers import NOTHING, counted, duration, folded, percent, plain, plural, plus_minus
 
 SHOWN = 6
 """Curves in the figure, each in a panel of its own: in one panel their intervals would hide each other."""
@@ -104,7 +104,8 @@ def figure(answer: WhatIf) -> Figure:
         left.supylabel(f"{plural(answer.operation)} per second gained (%)", fontsize=9)
         _bars(right.subplots(), answer.profile)
         made.suptitle(
-            f"{answer.scenario}, {answer.variant}: {answer.tasks} tasks on {answer.cpus} CPUs", fontsize=9
+            f"{answer.scenario}, {answer.variant}: {counted(answer.tasks, 'task')} on {answer.cpus} CPUs",
+            fontsize=9,
         )
         return made
 
@@ -143,7 +144,7 @@ def _bars(axes: Axes, profile: tuple[LockSlope, ...]) -> None:
 def heading(answer: WhatIf) -> list[str]:
     """What was changed, and the point as it is."""
     return [
-        f"{answer.scenario}, {answer.variant}: {answer.tasks} tasks on {answer.cpus} CPUs,"
+        f"{answer.scenario}, {answer.variant}: {counted(answer.tasks, 'task')} on {answer.cpus} CPUs,"
         f" {answer.replications} x {duration(answer.window_ns)}, seed {answer.seed}",
         f"as it is: {plain(answer.throughput.mean)} {plural(answer.operation)}/s"
         f" {plus_minus(answer.throughput)}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from simfs.cli import app
 from simfs.experiments.compare import Comparison, compare_sides, open_side, welch
 from simfs.reports.compare import to_text
 from simfs.reports.letter import WIDTH, to_letter
+from simfs.reports.numbers import folded, together
 from simfs.results.statistics import interval, stddev
 from simfs.results.store import engine_version
 
@@ -154,6 +156,21 @@ def test_a_letter_names_what_differs_what_tasks_wait_for_and_how_to_have_it_agai
         f"{engine_version()}; to repeat: simfs compare lock-cycle:semaphore lock-cycle:mutex",
     ):
         assert said in text
+
+
+def test_a_letter_tells_of_two_kernels_what_was_asked_and_not_a_hundred_rules() -> None:
+    said = letter(
+        *BRIEF, "workload.tasks=4", "kernel=linux-6.12", "variants.mutex.kernel=linux-5.10", "sweep={}"
+    )
+    text = " ".join(said.split())
+    assert "b differs: kernel.profile is linux-5.10 (a: linux-6.12)" in text
+    assert re.search(r"and in \d+ rules and locks of these kernels", text)
+    assert "b differs: kernel.rules" not in text
+    assert "b differs: workload.lock is mutex" in text
+
+
+def test_a_number_and_its_sign_stand_in_one_line() -> None:
+    assert folded(f"b is slower, by {together('18.7 %')} here", 20) == "b is slower, by\n18.7\u00a0% here"
 
 
 def test_a_letter_says_so_where_the_change_has_no_effect() -> None:

@@ -100,6 +100,14 @@ def test_the_words_say_what_is_simulated() -> None:
     assert "spins, then sleeps" in told
 
 
+def test_a_fitted_time_and_a_switch_are_told_as_people_write_them() -> None:
+    """A letter said `user_cpu 11178941.3 ns`, and `simfs explain` of ext4 `journal True`."""
+    found = load("compile-24", ["workload.user_cpu=11178941.3 ns", "workload.tasks=24"])
+    told = words(found, the_point(found, "ext4"))
+    assert "user_cpu 11.2 ms" in told["load"]
+    assert "journal yes" in told["filesystem"]
+
+
 def test_operations_of_a_mix_are_told_in_words() -> None:
     asked = {"simfs": 1, "name": "mixed", "title": "Mixed", "machine": "server-24", "kernel": "linux-6.12"}
     operations = [{"op": "append", "size": "16 KiB"}, {"op": "fsync"}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -208,6 +209,17 @@ def test_throughputs_far_apart_have_a_logarithmic_axis() -> None:
     for factor, scale in ((1.5, "linear"), (1e4, "log")):
         result = CURVE.model_copy(update={"points": (*CURVE.of("ext4"), *scaled(factor))})
         assert figures(result)["throughput"].axes[0].get_yscale() == scale
+
+
+def test_titles_of_many_warm_ups_are_inside_the_figure_and_those_left_out_are_counted() -> None:
+    """Of `will-it-scale` the last titles of a row were cut, and four variants were missing without a word."""
+    title = "create and unlink files of one directory in turn"
+    titles = dict.fromkeys(fakes.VARIANTS, title)
+    made = figures(CURVE.model_copy(update={"titles": titles}))["warm-up"]
+    assert_no_overlap(made)
+    points = [p.model_copy(update={"variant": f"{p.variant}-{n}"}) for n in range(9) for p in CURVE.points]
+    many = figures(CURVE.model_copy(update={"points": tuple(points)}))["warm-up"]
+    assert re.search(r"\(12 of \d+: the longest transients\)", many.get_supxlabel())
 
 
 def test_the_legend_of_a_single_warm_up_fits() -> None:

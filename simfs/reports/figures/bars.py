@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from simfs.reports.figures.drawing import OKABE_ITO, new_figure, style, unique
 from simfs.reports.figures.lines import line_name, measured_rates
-from simfs.reports.numbers import folded, plain, plural
+from simfs.reports.numbers import counted, folded, plain, plural, together
 from simfs.reports.text import error
 from simfs.results.focus import focus, focus_tasks
 from simfs.results.model import Comparison, PointResult, ScenarioResult
@@ -42,7 +42,7 @@ def locks(result: ScenarioResult, top: int = 3) -> Figure:
         axes.set_xlim(0, 1.12 * max(axes.get_xlim()))
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("tasks waiting on average (total wait / measured time)")
-        axes.set_title(f"{focus_tasks(result)} tasks on {points[0].cpus} CPUs", loc="left")
+        axes.set_title(f"{counted(focus_tasks(result), 'task')} on {points[0].cpus} CPUs", loc="left")
         handles, labels = unique(axes)
         title = "while the lock's holder was"
         figure.legend(handles, labels, loc="outside lower center", ncols=2, title=title)
@@ -147,7 +147,7 @@ def _comparisons(
 ) -> None:
     for place, (_, c) in enumerate(rows):
         _compare(axes, place, c, fitted=c.row.role == "calibrate")
-    names = [folded(f"{result.title(p.variant)}, {p.tasks} tasks", 40) for p, _ in rows]
+    names = [folded(f"{result.title(p.variant)}, {together(counted(p.tasks, 'task'))}", 40) for p, _ in rows]
     axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0, 1.12 * max(axes.get_xlim()))

@@ -7,7 +7,7 @@ from math import isclose
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator, NullFormatter
 from matplotlib.transforms import offset_copy
 
 from simfs.reports.figures.drawing import (
@@ -21,7 +21,7 @@ from simfs.reports.figures.drawing import (
     unique,
 )
 from simfs.reports.figures.lines import line_name, lines_over_tasks, rates_while_running
-from simfs.reports.numbers import folded, plural
+from simfs.reports.numbers import folded, plain, plural
 from simfs.results.focus import focus
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.scaling import Ideal, base_tasks, per_task
@@ -126,12 +126,13 @@ def warm_up(result: ScenarioResult) -> Figure:
         panels = list(figure.subplots(rows, columns, sharex=True, squeeze=False).flat)
         for axes, point in zip(panels, points, strict=False):
             _over_time(axes, point)
-            axes.set_title(folded(line_name(point, result), 26), fontsize=8)
+            axes.set_title(folded(line_name(point, result), 24), loc="left", fontsize=8)
         for axes in panels[len(points) :]:
             axes.set_visible(False)
         for lowest in panels[len(points) - columns : len(points)]:
             lowest.tick_params(labelbottom=True)
-        figure.supxlabel("ms since measuring began", fontsize=9)
+        some = f" ({len(points)} of {len(every)}: the longest transients)" if len(points) < len(every) else ""
+        figure.supxlabel(f"ms since measuring began{some}", fontsize=9)
         figure.supylabel(f"{plural(result.operation)} per second", fontsize=9)
         handles, labels = unique(panels[0])
         figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), columns + 1))
@@ -146,7 +147,9 @@ def _over_time(axes: Axes, point: PointResult) -> None:
     axes.plot(middles, point.batches_per_s, color=OKABE_ITO[0], marker=".", label="batch")
     axes.set_ylim(0, 1.25 * (max(point.batches_per_s) or 1))
     axes.set_xlim(0, point.window_ns / 1e6)
-    thousands(axes)
+    axes.xaxis.set_major_locator(MaxNLocator(2))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
+    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
 
 
 def _scale(axes: Axes, points: Sequence[PointResult]) -> None:
