@@ -126,7 +126,7 @@ def _point(name: str, given: list[str], variant: str | None) -> Point:
     refuse_unknown_variants([variant] if variant else (), known)
     chosen = the_point(asked, variant or known[0])
     if len(points) > 1:
-        notes().print(f"of {len(points)} points: {chosen.id}")
+        notes().print(f"traced: {chosen.id}, one of {len(points)} points")
     return chosen
 
 

@@ -89,7 +89,8 @@ def read(text: str, name: str | None = None) -> Reading:
                     f"looks like {each}, but none of its {reading.skipped} lines could be used"
                 )
             return reading
-    raise UnreadableError(f"is output of no tool that simfs knows: {', '.join(FORMATS)}")
+    own = "a table of your own becomes a data set by hand, see 'Add a data set' in docs/extending.md"
+    raise UnreadableError(f"is output of no tool that simfs knows: {', '.join(FORMATS)}; {own}")
 
 
 _OF_ALL_VARIANTS = ("lkp",)

@@ -33,10 +33,14 @@ def print_catalogue(console: Console | None = None) -> None:
 
 
 def print_about(word: str, console: Console | None = None) -> bool:
-    """Print, with their titles, a kind, or what has a word in its name or title; return whether anything is there."""
+    """Print, with their titles, a kind, or what has a word in its name or title; return whether anything is there.
+
+    What is called like a kind is that kind alone: `kernels` are no scenarios that compare two of them.
+    """
     console = console or report_console()
     found = False
-    for kind, rows in _tables():
+    tables = list(_tables())
+    for kind, rows in [table for table in tables if table[0].lower() == word.lower()] or tables:
         if word.lower() not in kind.lower():
             rows = {name: text for name, text in rows.items() if word.lower() in f"{name} {text}".lower()}
         if rows:

@@ -190,6 +190,18 @@ def test_messages_print_what_is_written_and_no_pictures(tmp_path: Path) -> None:
     assert "root:x:0 [bold]" in RUNNER.invoke(app, ["run", str(path)]).stderr
 
 
+def test_a_table_of_measurements_is_told_what_a_data_set_is(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("tasks,ops\n1,100\n")
+    (tmp_path / "mine.yaml").write_text("simfs: 1\nextends: lock-cycle\nname: mine\nmeasured: mine.csv\n")
+    asked = RUNNER.invoke(app, ["run", str(tmp_path / "mine.yaml")])
+    assert asked.exit_code == 2
+    assert "mine.yaml:4:11: mine.csv: is no data set" in asked.stderr
+    assert "docs/extending.md" in asked.stderr
+    imported = RUNNER.invoke(app, ["import", str(tmp_path / "mine.csv")])
+    assert imported.exit_code == 2
+    assert "docs/extending.md" in imported.stderr
+
+
 @pytest.mark.slow
 def test_list_names_everything_shipped() -> None:
     shown = RUNNER.invoke(app, ["list"]).stdout
@@ -203,7 +215,9 @@ def test_list_has_the_titles_of_what_a_word_is_in() -> None:
     shown = RUNNER.invoke(app, ["list", "CAS-loop"]).stdout
     assert "Threads add to one counter" in shown
     assert "compile-24" not in shown
-    assert "vfs.file_line" in RUNNER.invoke(app, ["list", "kernels"]).stdout
+    kernels = RUNNER.invoke(app, ["list", "kernels"]).stdout
+    assert "vfs.file_line" in kernels
+    assert "compile-24" not in kernels
     assert RUNNER.invoke(app, ["list", "xyzzy"]).exit_code == 2
 
 

@@ -230,6 +230,13 @@ def test_the_legend_of_a_single_warm_up_fits() -> None:
     assert 0 <= box.x0 < box.x1 <= alone.bbox.x1
 
 
+def test_a_legend_of_long_names_is_inside_the_figure() -> None:
+    """Of `cna-lock2` both ends were cut, in the figure of a lesson."""
+    title = "will-it-scale lock2, lock qspinlock, numa_spinlock_threshold 1 ms"
+    titles = {variant: f"{title} {variant}" for variant in fakes.VARIANTS}
+    assert_no_overlap(figures(CURVE.model_copy(update={"titles": titles}))["throughput"])
+
+
 def test_measured_points_that_are_moved_aside_are_said_to_be() -> None:
     """In the samples ext4 and btrfs were measured at the same rate."""
 

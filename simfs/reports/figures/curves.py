@@ -29,6 +29,9 @@ from simfs.results.scaling import Ideal, base_tasks, per_task
 MOST_SHOWN = 12
 """Points in the figure of the warm-up."""
 
+LEGEND = 42
+"""Characters in a line of a legend of two columns."""
+
 SIDE_BY_SIDE = "side by side: measured at the same number of tasks"
 
 STATES = {
@@ -61,7 +64,9 @@ def throughput(result: ScenarioResult) -> Figure:
         _legend_of_markers(axes, result)
         if moved:
             axes.plot([], [], linestyle="none", label=SIDE_BY_SIDE)
-        figure.legend(*unique(axes), loc="outside lower center", ncols=2, handlelength=3.2)
+        handles, labels = unique(axes)
+        names = [folded(label, LEGEND) for label in labels]
+        figure.legend(handles, names, loc="outside lower center", ncols=2, handlelength=3.2)
         return figure
 
 

@@ -68,6 +68,9 @@ class Base(Section):
     x: StrictFloat = Field(description="Value of the dataset's x key.")
 
 
+TABLES = (".csv", ".tsv", ".json", ".txt")
+"""Ends of names of files that people have measurements in."""
+
 RATIO = "ratio"
 """The unit of a row that says how often its metric is that of another place."""
 
@@ -177,6 +180,9 @@ class PlacedRow:
 def load_dataset(name_or_path: str, beside: Path | None = None) -> Dataset:
     """Load a dataset by name, or by path (relative ones also to `beside`); raise `ScenarioError`."""
     path = paths.find(name_or_path, paths.MEASURED, beside)
+    if path is None and name_or_path.lower().endswith(TABLES):
+        said = "is no data set: that is a YAML file with rows, see 'Add a data set' in docs/extending.md"
+        raise ScenarioError([Problem(shorten(name_or_path), said)])
     if path is None:
         near = nearest(name_or_path, paths.names(paths.MEASURED))
         raise ScenarioError([Problem(shorten(name_or_path), "there is no such measured dataset", near)])
