@@ -46,6 +46,12 @@ ScenarioName = Annotated[
         metavar="SCENARIO", help="Name of a shipped scenario, or a file.", autocompletion=_scenarios
     ),
 ]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--variant", metavar="NAME", help="Run only this variant; may be repeated.", show_default=False
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; may be repeated."),

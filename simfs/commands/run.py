@@ -22,6 +22,7 @@ from simfs.commands.common import (
     Seed,
     Settings,
     Threads,
+    Variants,
     Wide,
     emit,
     known_metrics,
@@ -51,12 +52,6 @@ class Engine(StrEnum):
 
 
 Out = Annotated[Path | None, typer.Option(help="Write tables, figures and a manifest into this folder.")]
-Variants = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--variant", metavar="NAME", help="Run only this variant; may be repeated.", show_default=False
-    ),
-]
 Page = Annotated[
     Path | None,
     typer.Option(

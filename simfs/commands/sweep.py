@@ -18,12 +18,14 @@ from simfs.commands.common import (
     Seed,
     Settings,
     Threads,
+    Variants,
     Wide,
     emit,
     loaded,
     notes,
     overrides,
     progress,
+    refuse_unknown_variants,
 )
 from simfs.commands.errors import complain, plain_errors, refusals_of_runs, refused, unwritable
 from simfs.scenario.settings import keys_of
@@ -102,6 +104,7 @@ def sweep(
     between: Between = None,
     shard: Shard = None,
     executor: Executor = "threads",
+    variants: Variants = None,
     settings: Settings = None,
     seed: Seed = None,
     threads: Threads = None,
@@ -115,12 +118,22 @@ def sweep(
 
         given = overrides(settings, seed)
         asked = loaded(scenario, given)
+        refuse_unknown_variants(variants or (), [variant.name for variant in asked.variants])
         rows = _rows(asked, vary or [], design, points, listed)
         goal: Goal | None = refine.value if refine else None
         pair = tuple(between.split(",")) if between else ()
         option = f"--list {listed}: column" if listed else "--vary"
         by_hand = tuple(sorted(keys_of(given)))
-        plan = Plan(asked, rows, goal, pair, quick=quick, given=by_hand, option=option)
+        plan = Plan(
+            asked,
+            rows,
+            goal,
+            pair,
+            quick=quick,
+            given=by_hand,
+            option=option,
+            only=tuple(dict.fromkeys(variants or ())),
+        )
         part = _part(shard)
         plan.refinement(part)
         plan.points()

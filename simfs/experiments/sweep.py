@@ -52,6 +52,8 @@ class Plan:
     given: tuple[str, ...] = ()
     option: str = "--vary"
     """The option that the rows came from, for messages."""
+    only: tuple[str, ...] = ()
+    """The variants that are run; all without any."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -60,18 +62,24 @@ class Plan:
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """Names of the variants."""
-        return tuple(variant.name for variant in self.scenario.variants) or ("default",)
+        """Names of the variants that are run."""
+        return self.only or tuple(variant.name for variant in self.scenario.variants) or ("default",)
+
+    def chosen(self, asked: Scenario) -> Scenario:
+        """A scenario with the variants that are run."""
+        kept = tuple(variant for variant in asked.variants if variant.name in self.only)
+        return asked.model_copy(update={"variants": kept}) if self.only else asked
 
     def undone(self) -> dict[str, list[str]]:
         """Varied keys that variants set themselves, with their names: `--vary` overrides them."""
-        own = {variant["name"]: variant for variant in self.settings().get("variants", [])}
+        variants = self.settings().get("variants", [])
+        own = {variant["name"]: variant for variant in variants if variant["name"] in self.variants}
         found = {key: [name for name, changes in own.items() if sets(changes, key)] for key in self.keys}
         return {key: names for key, names in found.items() if names}
 
     def points(self) -> tuple[Point, ...]:
         """All points, without those that refinement adds; raise ScenarioError for a row that is refused."""
-        return points_at(self.scenario, self.rows, told=self.told, check=check_point)
+        return points_at(self.chosen(self.scenario), self.rows, told=self.told, check=check_point)
 
     def told(self, key: str) -> str:
         """A varied key, as messages name it."""
@@ -99,6 +107,7 @@ class Plan:
             "scenario": self.settings(),
             "quick": self.quick,
             "given": list(self.given),
+            "variants": list(self.only),
             "rows": [dict(row) for row in self.rows],
             "refine": {"goal": self.goal, "between": list(self.between), "rounds": self.rounds},
         }
@@ -119,6 +128,7 @@ class Plan:
                 data["quick"],
                 data["version"],
                 tuple(data["given"]),
+                only=tuple(data.get("variants", ())),
             )
         except FileNotFoundError:
             raise SweepError(f"{folder}: is not the directory of a sweep") from None
@@ -159,6 +169,8 @@ def _difference(mine: Plan, theirs: Plan) -> str:
     """What two plans differ in, in a few words; empty if in nothing that matters for what is run."""
     if (mine.settings(), mine.quick, mine.given) != (theirs.settings(), theirs.quick, theirs.given):
         return "its scenario or settings differ"
+    if mine.only != theirs.only:
+        return "its variants differ"
     if list(map(dict, mine.rows)) != list(map(dict, theirs.rows)):
         return "its points differ"
     if (mine.goal, mine.between, mine.rounds) != (theirs.goal, theirs.between, theirs.rounds):
@@ -182,7 +194,7 @@ def run(
     refine = plan.refinement(shard)
     given = {*plan.keys, *plan.given}
     asked, fits = fit(plan.scenario, given=given, quick=plan.quick, **options)
-    points = points_at(asked, plan.rows, told=plan.told)[shard[0] - 1 :: shard[1]]
+    points = points_at(plan.chosen(asked), plan.rows, told=plan.told)[shard[0] - 1 :: shard[1]]
     result = run_points(asked, points, plan.keys, **options)
     if refine:
         result = _refined(refine, asked, plan, result, options)
@@ -195,7 +207,10 @@ def _refined(
     for _ in range(refine.rounds):
         wanted = refine.wanted(plan.rows, result.points)
         points = [
-            p for variant, rows in wanted.items() for p in points_at(asked, rows) if p.variant == variant
+            p
+            for variant, rows in wanted.items()
+            for p in points_at(plan.chosen(asked), rows)
+            if p.variant == variant
         ]
         if not points:
             break
