@@ -41,6 +41,9 @@ MAX_SERIES = len(MARKERS)
 SPAN = 100
 """Errors, in per cent, beyond which the overview shows only the direction."""
 
+ALSO_WIDE = 10
+"""Ratio of the highest to the lowest value from which an axis is logarithmic over one that is: so all errors show."""
+
 Draw = Callable[[Axes, Sequence[Row], str], None]
 
 
@@ -152,7 +155,8 @@ def _curves(axes: Axes, rows: Sequence[Row], x_name: str) -> None:
         look |= {"markeredgewidth": 1.4, "zorder": 4}
         for row in curve:
             face = colour if row.role == "calibrate" else "white"
-            axes.plot([row.x], [row.measured], markerfacecolor=face, linestyle="none", **look)
+            front = {"zorder": 5} if row.role == "calibrate" else {}  # it is often alone, and under others
+            axes.plot([row.x], [row.measured], markerfacecolor=face, linestyle="none", **(look | front))
         label = folded(name, 48)
         axes.plot([], [], color=colour, linestyle=DASHES[index], markerfacecolor="white", label=label, **look)
     grey: dict[str, Any] = {
@@ -167,14 +171,17 @@ def _curves(axes: Axes, rows: Sequence[Row], x_name: str) -> None:
     axes.set_xlabel(x_name)
     values = [value for row in rows for value in (row.measured, _said(row))]
     positive = [value for value in values if value > 0]
-    if positive and max(positive) > WIDE * min(positive):
+    places = sorted({row.x for row in rows})
+    doubles = places[0] > 0 and places[-1] >= 16 * places[0]
+    if positive and max(positive) > (ALSO_WIDE if doubles else WIDE) * min(positive):
         axes.set_yscale("log")
         axes.set_ylim(0.7 * min(positive), 1.4 * max(positive))
+        if max(positive) <= WIDE * min(positive):
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         from_zero(axes)
-    places = sorted({row.x for row in rows})
-    if places[0] > 0 and places[-1] >= 16 * places[0]:
+    if doubles:
         axes.set_xscale("log", base=2)
         axes.set_xticks(_apart(places))
         axes.xaxis.set_minor_formatter(NullFormatter())
