@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
+from simfs.experiments.conclusion import OUTCOMES
 from simfs.experiments.whatif import WhatIf
 from simfs.reports.figures.drawing import WIDE
 from simfs.reports.figures.lines import line_name, rates_while_running
@@ -94,13 +95,22 @@ def _name(result: ScenarioResult, point: PointResult, key: str) -> str:
 
 
 def _best(result: ScenarioResult, key: str) -> dict[str, PointResult]:
-    """The fastest point at each value of a key, among those that are alike in all other keys."""
+    """The fastest point at each value of a key, among those that do the same and are alike in all other keys."""
     found: dict[str, PointResult] = {}
     for point in result.points:
-        at = repr(sorted(point.values.items()))
+        at = _alike(point)
         if at not in found or point.throughput.mean > found[at].throughput.mean:
             found[at] = point
     return found
+
+
+def _alike(point: PointResult) -> str:
+    return repr((sorted(point.values.items()), sorted(operations(point))))
+
+
+def operations(point: PointResult) -> frozenset[str]:
+    """What tasks do at a point: rates of other operations cannot be compared with its own."""
+    return frozenset(point.latency) - OUTCOMES
 
 
 def _line(
@@ -112,7 +122,7 @@ def _line(
     best: Mapping[str, PointResult],
 ) -> Line:
     points = sorted(points, key=lambda point: place[str(point.values.get(key))])
-    losses = [loss(point, best[repr(sorted(point.values.items()))]) for point in points]
+    losses = [loss(point, best[_alike(point)]) for point in points]
     numbers = {"rate": _columns([ends(point.throughput) for point in points]), "loss": _columns(losses)}
     for state in STATES:
         numbers[state] = _columns([ends(getattr(point.shares, state)) for point in points])

@@ -134,7 +134,8 @@ def summary(result: ScenarioResult) -> str:
         sheet.add_column(name, justify="right")
     sheet.add_column("most waited for")
     for point in points:
-        alike = [p for p in points if p.tasks == point.tasks and p.setting == point.setting]
+        asked = (point.tasks, point.setting, curves.operations(point))
+        alike = [p for p in points if (p.tasks, p.setting, curves.operations(p)) == asked]
         best = max(alike, key=lambda p: p.throughput.mean)
         lost = curves.loss(point, best)[0]
         longest = max((k for k in point.locks if k.contended), key=lambda k: k.wait_total_ns, default=None)
