@@ -203,7 +203,7 @@ def _measured_points(axes: Axes, lines: Sequence[tuple[str, Sequence[PointResult
         axes.plot(
             tasks, row.value, marker="h", markersize=8, linestyle="none", zorder=4,
             markerfacecolor=colour if row.role == "calibrate" else "white",
-            markeredgecolor=colour, markeredgewidth=1.6,
+            markeredgecolor=colour, markeredgewidth=1.6, clip_on=False,
             transform=offset_copy(axes.transData, axes.get_figure(root=True), x=aside, units="points"),
         )  # fmt: skip
     return moved
