@@ -127,26 +127,6 @@ def test_names_that_there_are_not_are_refused_as_in_files(vary: str, says: str, 
     assert not (tmp_path / "out").exists()
 
 
-def test_a_key_of_some_variants_is_varied_in_these_alone(tmp_path: Path) -> None:
-    """No other variant of `compile-24` has allocation groups, so these could not be swept."""
-    short = (
-        "--set",
-        "measure={duration: 1 ms, warmup: 0 ms, replications: 1}",
-        "--set",
-        "workload.user_cpu=1 ms",
-    )
-    vary = ("compile-24", *short, "--vary", "filesystem.agcount=4,8", "--set", "workload.tasks=1")
-    everywhere = sweep(*vary, "--out", tmp_path / "all")
-    assert (everywhere.exit_code, "unknown key 'agcount'" in everywhere.stderr) == (2, True)
-    one = (*vary, "--variant", "xfs", "--out", tmp_path / "xfs", "--format", "json")
-    points = json.loads(sweep(*one).stdout)["points"]
-    assert [(p["variant"], p["values"]["filesystem.agcount"]) for p in points] == [("xfs", 4), ("xfs", 8)]
-    again = sweep(*vary, "--variant", "xfs-49", "--out", tmp_path / "xfs")
-    assert (again.exit_code, "its variants differ" in again.stderr) == (2, True)
-    unknown = sweep(*vary, "--variant", "xsf", "--out", tmp_path / "no")
-    assert (unknown.exit_code, "did you mean 'xfs'" in unknown.stderr) == (2, True)
-
-
 def test_points_do_not_depend_on_what_else_is_swept() -> None:
     asked = load("lock-cycle")
     few = points_at(asked, [{"workload.tasks": 4}])
