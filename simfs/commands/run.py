@@ -72,6 +72,9 @@ Output = Annotated[Format, typer.Option("--format", help="Format of the output."
 Why = Annotated[
     bool, typer.Option("--why", help="Record why tasks wait, for --out and --format json; see `simfs why`.")
 ]
+Details = Annotated[
+    bool, typer.Option("--details", help="Print all tables of each variant, not only how variants compare.")
+]
 Check = Annotated[
     bool,
     typer.Option(
@@ -105,6 +108,7 @@ def run(
     metrics: Metrics = None,
     wide: Wide = False,
     columns: Columns = None,
+    details: Details = False,
     why: Why = False,
     check: Check = False,
     as_tool: Tool = None,
@@ -128,7 +132,7 @@ def run(
             if as_tool is not None:
                 _print_as(result, as_tool, variants[0] if variants else None)
             else:
-                _print(result, output, wide=wide, columns=names_of(columns))
+                _print(result, output, wide=wide, columns=names_of(columns), details=details)
         _complain_of(result)
     raise typer.Exit(result.exit_code)
 
@@ -203,13 +207,16 @@ def _answer(
         return answer(asked, given=keys_of(given), progress=report, engine=run_one, **options)
 
 
-def _print(result: ScenarioResult, output: Format, *, wide: bool, columns: tuple[str, ...]) -> None:
+def _print(
+    result: ScenarioResult, output: Format, *, wide: bool, columns: tuple[str, ...], details: bool
+) -> None:
     if output is Format.TEXT:
         from simfs.reports.layout import report_console
         from simfs.reports.text import columns_of, print_report
 
         unknown = set(columns) - set(known := columns_of(result))
-        print_report(result, report_console(wide=wide, columns=() if unknown else columns))
+        console = report_console(wide=wide, columns=() if unknown else columns)
+        print_report(result, console, details=details or bool(columns))
         if unknown:  # which columns there are is known by now, and so is the result
             raise refused(
                 f"--columns {', '.join(sorted(unknown))}: there is no such column; {choices(min(unknown), known)}"

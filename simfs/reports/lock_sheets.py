@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from simfs.reports.layout import Sheet, new_table
 from simfs.reports.numbers import NOTHING, counted, duration
-from simfs.results.focus import focus
+from simfs.results.focus import focus, focus_tasks
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.run_result import LockSite
 from simfs.results.summaries import LockSummary
 
 TOP_LOCKS = 5
 """Locks shown of each variant."""
+
+HOLDER = "holder %:\nrun/queue\n/sleep/dev"
+"""How holders spent their time."""
+
+FIRST_LOCKS = 2
+"""Locks shown of each variant where variants are compared."""
 
 
 def locks(result: ScenarioResult) -> list[Sheet]:
@@ -34,7 +40,7 @@ def _locks(point: PointResult, result: ScenarioResult) -> Sheet:
         ("spun", 6),
         ("slept", 6),
         ("hand-\noffs", 8),
-        ("holder %:\nrun/queue\n/sleep/dev", 2),
+        (HOLDER, 2),
     ):
         table.add_column(name, leaves=leaves, justify="right")
     for lock in waited(point)[:TOP_LOCKS]:
@@ -45,6 +51,27 @@ def _locks(point: PointResult, result: ScenarioResult) -> Sheet:
         if lock.still_waiting:
             table.add_row(*_still_row(lock), style="dim")
     return table
+
+
+def locks_of_all(result: ScenarioResult) -> list[Sheet]:
+    """The locks that each variant waited for longest, in one sheet."""
+    table = new_table(f"Locks by total wait, {counted(focus_tasks(result), 'task')}")
+    table.add_column("variant")
+    table.add_column("lock", names_rows=True)
+    for name, leaves in (("contended", 1), ("total wait", 0), ("avg wait", 3), ("avg hold", 4)):
+        table.add_column(name, leaves=leaves, justify="right")
+    table.add_column("type", leaves=2, no_wrap=True)
+    table.add_column(HOLDER, leaves=1, justify="right")
+    found = [point for point in focus(result) if waited(point)]
+    for point in found:
+        name = result.title(point.variant)
+        for lock in waited(point)[:FIRST_LOCKS]:
+            times = map(duration, (lock.wait_total_ns, lock.wait_mean_ns))
+            table.add_row(
+                name, lock.name, f"{lock.contended:,}", *times, _holds(lock), lock.type, holder_split(lock)
+            )
+            name = ""
+    return [table] if found else []
 
 
 def waited(point: PointResult) -> list[LockSummary]:

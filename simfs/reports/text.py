@@ -10,11 +10,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from simfs.reports.layout import Sheet, new_table, report_console
-from simfs.reports.lock_sheets import locks, waited, where
+from simfs.reports.lock_sheets import locks, locks_of_all, waited, where
 from simfs.reports.numbers import NOTHING, counted, duration, percent, plain, plural, plus_minus
 from simfs.reports.tournament import tournament
 from simfs.reports.variants import side_by_side
-from simfs.results.focus import focus
+from simfs.results.focus import focus, focus_tasks
 from simfs.results.model import Case, Comparison, PointResult, ScenarioResult, once_a_point, short
 from simfs.results.scaling import Ideal
 from simfs.results.statistics_scaling import scalings
@@ -22,6 +22,11 @@ from simfs.results.tournament import is_tournament
 
 SHOWN = 4
 """Items of a note that are named before the rest is counted."""
+
+CURVE = 3
+"""Points that make a curve."""
+
+MORE = "each variant's curve, operations, wake-ups and locks by caller: --details, or one with --variant NAME"
 
 KINDS = {"load": "load", "bound": "bound threads", "kernel": "other threads"}
 """Kinds of tasks as a person would name them; threads are the kernel's."""
@@ -35,28 +40,53 @@ LEAVING = {
 Cell = Callable[[PointResult], str]
 
 
-def print_report(result: ScenarioResult, console: Console | None = None) -> None:
-    """Print the whole report; on standard output unless another console is given."""
+def print_report(result: ScenarioResult, console: Console | None = None, *, details: bool = True) -> None:
+    """Print the report, of several curves only how they compare unless `details` are asked for.
+
+    On standard output unless another console is given.
+    """
     console = console or report_console()
-    console.print(report(result))
+    console.print(report(result, details=details))
 
 
-def report(result: ScenarioResult) -> RenderableType:
-    """The answer, curve and top locks of each variant, what was fitted and how far off all is; or locks compared."""
+def report(result: ScenarioResult, *, details: bool = True) -> RenderableType:
+    """The answer, the curves and top locks, what was fitted and how far off all is; or locks compared."""
     said = [Padding(Text(f"-> {result.answer}"), (0, 0, 1, 0))] if result.answer else []
-    return Group(*said, *sheets(result), notes(result))
+    short_of = not details and has_brief(result)
+    more = [Padding(Text(MORE), (0, 1))] if short_of else []
+    return Group(*said, *(brief(result) if short_of else sheets(result)), notes(result), *more)
+
+
+def has_brief(result: ScenarioResult) -> bool:
+    """Whether there are several curves, whose comparison says most: all tables of each would fill some screens."""
+    curved = [v for v in result.variants if len(result.of(v)) >= CURVE]
+    return len(curved) > 1 and not is_tournament(result)
+
+
+def brief(result: ScenarioResult) -> list[Sheet]:
+    """The variants side by side: throughput, CPU time and longest waits at the point of most interest."""
+    points = focus(result)
+    title = f"At {counted(focus_tasks(result), 'task')}"
+    parts = [side_by_side(result)] if result.sweep else []
+    parts += [_curve(result, points, title, with_variant=True), *metrics(result)]
+    return [*parts, *locks_of_all(result), *_held_against(result)]
 
 
 def sheets(result: ScenarioResult) -> list[Sheet]:
-    """The tables of a report."""
+    """All tables of a report."""
     if is_tournament(result):
         return tournament(result)
     parts = [
         *curves(result), *metrics(result), *scaling(result), *operations(result), *wakes(result), *requests(result),
         *locks(result),
     ]  # fmt: skip
-    parts += [measured(result)] if any(p.measured for p in result.points) else []
-    return [*parts, expectations(result)] if result.expected else parts
+    return [*parts, *_held_against(result)]
+
+
+def _held_against(result: ScenarioResult) -> list[Sheet]:
+    """What was measured, and what the scenario expects."""
+    rows = [measured(result)] if any(p.measured for p in result.points) else []
+    return [*rows, expectations(result)] if result.expected else rows
 
 
 def columns_of(result: ScenarioResult) -> list[str]:
@@ -66,7 +96,7 @@ def columns_of(result: ScenarioResult) -> list[str]:
 
 def curves(result: ScenarioResult) -> list[Sheet]:
     """All variants side by side, then throughput and CPU shares of each; all in one table where none has a curve."""
-    if all(len(result.of(variant)) < 3 for variant in result.variants):
+    if all(len(result.of(variant)) < CURVE for variant in result.variants):
         return [_curve(result, result.points, result.name, with_variant=True)]
     together = [side_by_side(result)] if len(result.variants) > 1 and result.sweep else []
     each = [_curve(result, result.of(v), result.title(v), with_variant=False) for v in result.variants]
