@@ -24,7 +24,7 @@ def test_lock_code_costs_nothing_where_nobody_waits(lock: str) -> None:
 def test_a_mutex_is_handed_to_a_spinner_by_the_next_attempt_and_the_way_out() -> None:
     """Between two holds of a mutex: a spinner's attempt; in the hold: its way to the program; lines are free."""
     period = 1 / cycles("mutex", 3, instruction=INSTRUCTION)
-    assert period == pytest.approx(500 + CONSTANTS["code_attempt"] + CONSTANTS["code_taken"], rel=0.01)
+    assert period == pytest.approx(500 + CONSTANTS["code_mutex_attempt"] + CONSTANTS["code_mutex_taken"], rel=0.01)
 
 
 def test_who_queues_holds_the_wait_lock_for_its_code() -> None:
@@ -32,7 +32,7 @@ def test_who_queues_holds_the_wait_lock_for_its_code() -> None:
     spec = lock_cycle("semaphore", 4, costs={"instruction": INSTRUCTION}, think_ns=100.0, hold_ns=500.0)
     result = simulate(spec)
     inner, outer = the_lock(result, "lock.wait_lock"), the_lock(result)
-    assert inner.hold_total_ns / outer.handoffs == pytest.approx(CONSTANTS["code_queue"], rel=0.02)
+    assert inner.hold_total_ns / outer.handoffs == pytest.approx(CONSTANTS["code_semaphore_queue"], rel=0.02)
 
 
 @pytest.mark.parametrize("lock", ["qspinlock", "mcs", "ticket"])
