@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from collections import Counter
+from typing import Any
 
-from engine import CONSTANTS, lock_cycle, rate, simulate, the_lock
+import pytest
+from machines import assert_same
+
+from engine import CONSTANTS, Spec, lock_cycle, rate, simulate, the_lock
+from simfs import _engine
 
 INSTRUCTION = 1.0
 """ns: times are counts of instructions."""
@@ -40,3 +46,50 @@ def test_who_polls_looks_once_a_round(lock: str) -> None:
     """Where in the round a release comes is chance: half a round is lost on average."""
     period = 1 / cycles(lock, 2, cpu_relax=100.0)
     assert period == pytest.approx(500 + 50, rel=0.02)
+
+
+LOOK, TAKE, GRANT, UNDO = 777, 5_555, 1_111, 22_222
+
+
+def crowd(kind: str) -> Spec:
+    """Readers and writers that spin, steal and sleep; nothing of the code takes time but four stretches."""
+    free = {name: 0.0 for name in CONSTANTS if name.startswith(("code_rwsem_", "code_mutex_"))}
+    counts = {"look": LOOK, "take": TAKE, "grant": GRANT, "undo": UNDO}
+    taken = {f"code_{lock}_{name}": n for lock in ("rwsem", "mutex") for name, n in counts.items() if n}
+    constants = {**CONSTANTS, **free, **{name: n for name, n in taken.items() if name in CONSTANTS}}
+    times: dict[str, Any] = {"think_ns": 3e3, "hold_ns": 3e3, "think_distribution": "exponential"}
+    costs = {"instruction": INSTRUCTION, "context_switch": 1500, "wakeup": 1000, "cpu_relax": 100}
+    readers = 0.5 if kind.startswith("rwsem") else 0.0
+    return lock_cycle(kind, 12, duration_ns=2e7, readers=readers, costs=costs, kernel={"constants": constants}, **times)
+
+
+def spans(kind: str) -> Counter[int]:
+    """For how many instructions the wait lock was held, and how often."""
+    since: dict[int, int] = {}
+    found: Counter[int] = Counter()
+    for time, task, _, what, about in _engine.trace(json.dumps(crowd(kind)))[1]:
+        if about.startswith("lock.wait_lock"):
+            if what == "acquire":
+                since[task] = time
+            elif what == "release":
+                found[round((time - since.pop(task)) / 1000)] += 1
+    return found
+
+
+@pytest.mark.parametrize("kind", ["rwsem", "rwsem-5.11", "rwsem-4.8"])
+def test_a_writer_that_is_woken_in_vain_has_the_wait_lock_for_a_look(kind: str) -> None:
+    """Only with the lock it takes itself out of the queue."""
+    held = spans(kind)
+    assert held[LOOK] > 5
+    assert held[LOOK + TAKE] > 5
+
+
+@pytest.mark.parametrize("kind", ["rwsem", "rwsem-5.11"])
+def test_a_granter_that_finds_a_writer_undoes_its_grant(kind: str) -> None:
+    """The spinner was there before the first reader was granted the lock."""
+    assert spans(kind)[GRANT + UNDO] > 5
+
+
+@pytest.mark.parametrize("kind", ["rwsem", "rwsem-5.4", "rwsem-4.8", "mutex", "mutex-3.10"])
+def test_both_machines_take_the_same_stretches_of_code(kind: str) -> None:
+    assert assert_same(crowd(kind)) > 500
