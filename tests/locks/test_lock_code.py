@@ -30,7 +30,9 @@ def test_lock_code_costs_nothing_where_nobody_waits(lock: str) -> None:
 def test_a_mutex_is_handed_to_a_spinner_by_the_next_attempt_and_the_way_out() -> None:
     """Between two holds of a mutex: a spinner's attempt; in the hold: its way to the program; lines are free."""
     period = 1 / cycles("mutex", 3, instruction=INSTRUCTION)
-    assert period == pytest.approx(500 + CONSTANTS["code_mutex_attempt"] + CONSTANTS["code_mutex_taken"], rel=0.01)
+    assert period == pytest.approx(
+        500 + CONSTANTS["code_mutex_attempt"] + CONSTANTS["code_mutex_taken"], rel=0.01
+    )
 
 
 def test_who_queues_holds_the_wait_lock_for_its_code() -> None:
@@ -60,7 +62,9 @@ def crowd(kind: str) -> Spec:
     times: dict[str, Any] = {"think_ns": 3e3, "hold_ns": 3e3, "think_distribution": "exponential"}
     costs = {"instruction": INSTRUCTION, "context_switch": 1500, "wakeup": 1000, "cpu_relax": 100}
     readers = 0.5 if kind.startswith("rwsem") else 0.0
-    return lock_cycle(kind, 12, duration_ns=2e7, readers=readers, costs=costs, kernel={"constants": constants}, **times)
+    return lock_cycle(
+        kind, 12, duration_ns=2e7, readers=readers, costs=costs, kernel={"constants": constants}, **times
+    )
 
 
 def spans(kind: str) -> Counter[int]:
