@@ -90,6 +90,10 @@ class LockCode:
     """From user space to the lock of a futex's hash bucket."""
     futex_return: Time
     """From a futex's system call back to user space."""
+    awake: Time
+    """Waking a waiter that is awake."""
+    before_wait: Time
+    """The part of a wake-up before the waker waits for the CPU that the sleeper has not left yet."""
     pthread: Time
     """A call of `pthread_mutex_lock` or `pthread_mutex_unlock`, without its atomic operation and any waiting."""
 
@@ -111,5 +115,7 @@ class LockCode:
             of_futex=part(FutexCode, "futex"),
             futex=takes("futex"),
             futex_return=takes("futex_return"),
+            awake=takes("wake_awake"),
+            before_wait=takes("wake_before_wait"),
             pthread=takes("pthread"),
         )

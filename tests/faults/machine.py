@@ -153,6 +153,18 @@ MACHINE = [
         "b.readers.saturating_sub(if FAULT { 0 } else { b.uncounted })",
     ),
     Fault(
+        "lock: waking a waiter that is awake is free",
+        M + "lock/holds.rs",
+        "            self.runs(waker, |code| code.awake);",
+        "            if !FAULT { self.runs(waker, |code| code.awake); }",
+    ),
+    Fault(
+        "wake-up: the waker begins when the sleeper's CPU has switched",
+        M + "sched/waking.rs",
+        "(end - at).saturating_sub(self.lock_code.before_wait)",
+        "(end - at).saturating_sub(if FAULT { 0 } else { self.lock_code.before_wait })",
+    ),
+    Fault(
         "rwsem: a granter that finds a writer has nothing to undo",
         M + "locks/rwsem/wake.rs",
         "return (s.lock_code.undo + s.line_of_waiter(me, first), 0);",

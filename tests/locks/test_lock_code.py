@@ -53,12 +53,12 @@ def test_who_polls_looks_once_a_round(lock: str) -> None:
 LOOK, TAKE, GRANT, UNDO = 777, 5_555, 1_111, 22_222
 
 
-def crowd(kind: str) -> Spec:
-    """Readers and writers that spin, steal and sleep; nothing of the code takes time but four stretches."""
+def crowd(kind: str, **more: float) -> Spec:
+    """Readers and writers that spin, steal and sleep; nothing of the code takes time but four stretches, and `more`."""
     free = {name: 0.0 for name in CONSTANTS if name.startswith(("code_rwsem_", "code_mutex_"))}
     counts = {"look": LOOK, "take": TAKE, "grant": GRANT, "undo": UNDO}
     taken = {f"code_{lock}_{name}": n for lock in ("rwsem", "mutex") for name, n in counts.items() if n}
-    constants = {**CONSTANTS, **free, **{name: n for name, n in taken.items() if name in CONSTANTS}}
+    constants = {**CONSTANTS, **free, **{name: n for name, n in taken.items() if name in CONSTANTS}, **more}
     times: dict[str, Any] = {"think_ns": 3e3, "hold_ns": 3e3, "think_distribution": "exponential"}
     costs = {"instruction": INSTRUCTION, "context_switch": 1500, "wakeup": 1000, "cpu_relax": 100}
     readers = 0.5 if kind.startswith("rwsem") else 0.0
@@ -97,3 +97,16 @@ def test_a_granter_that_finds_a_writer_undoes_its_grant(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["rwsem", "rwsem-5.4", "rwsem-4.8", "mutex", "mutex-3.10"])
 def test_both_machines_take_the_same_stretches_of_code(kind: str) -> None:
     assert assert_same(crowd(kind)) > 500
+
+
+@pytest.mark.parametrize("kind", ["rwsem", "rwsem-5.11"])
+def test_who_wakes_a_waiter_that_is_awake_pays_for_it(kind: str) -> None:
+    """`wake_up_q` and `try_to_wake_up` look at its state before they know: nothing else costs more."""
+    free, dear = (simulate(crowd(kind, code_wake_awake=n)) for n in (0, 20_000))
+    assert rate(dear) < 0.98 * rate(free)
+
+
+def test_a_waker_that_waits_for_a_switch_has_done_a_part_of_the_wake_up() -> None:
+    """`try_to_wake_up` comes to the lock of the run queue and waits there."""
+    late, soon = (simulate(crowd("rwsem", code_wake_before_wait=n)) for n in (0, 2_000))
+    assert rate(late) != rate(soon)

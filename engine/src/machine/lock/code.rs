@@ -47,6 +47,10 @@ pub struct LockCode {
     pub count_reader: Time,
     /// From there on, until the wait lock is given back.
     pub collect: Time,
+    /// Waking a waiter that is awake.
+    pub awake: Time,
+    /// The part of a wake-up before the waker waits for the CPU that the sleeper has not left yet.
+    pub before_wait: Time,
     /// Under the wait lock of a semaphore, to queue oneself.
     pub semaphore_queue: Time,
     /// From waking up with a semaphore to the program.
@@ -102,6 +106,8 @@ impl LockCode {
             count: takes(c.code_rwsem_count),
             count_reader: takes(c.code_rwsem_count_reader),
             collect: takes(c.code_rwsem_collect),
+            awake: takes(c.code_wake_awake),
+            before_wait: takes(c.code_wake_before_wait),
             semaphore_queue: takes(c.code_semaphore_queue),
             semaphore_taken: takes(c.code_semaphore_taken),
             semaphore_mark: takes(c.code_semaphore_mark),
