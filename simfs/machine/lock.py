@@ -19,7 +19,7 @@ import simpy
 from simfs.machine.caches.line import Line
 from simfs.machine.statistics import ClassStatistics, HoldTimes
 from simfs.machine.task import Steps, Task
-from simfs.machine.task_state import StateTimes
+from simfs.machine.task_state import StateTimes, Status
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:
@@ -364,6 +364,8 @@ class Lock:
     def wake(self, waker: Task, waiter: Task, *, fetched: bool = False) -> None:
         """Wake a task that waits for the lock; the waker pays, unless it has `fetched` the task's lines already."""
         self.lock_class.statistics.wakeups += 1
+        if waiter.status in (Status.RUNNING, Status.RUNNABLE):
+            waker.segment.debt += self.machine.lock_code.awake
         if any(lock is self for lock, *_ in waiter.waits):
             self.left = None
         self.machine.scheduler.wakeups.wake(waiter, waker, waker.lines_of_waiter(waiter) if fetched else 0)

@@ -6,40 +6,94 @@ The fast paths are not in it: the steps of operations were traced with them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 from simfs.machine.time import Time, from_ns
 
+Part = TypeVar("Part", "SleepingCode", "RwsemCode", "SemaphoreCode", "FutexCode")
+
 
 @dataclass(frozen=True)
-class LockCode:
-    """The times of a machine that takes `machine.costs.instruction` for each of the kernel's `code_*` instructions."""
+class SleepingCode:
+    """The code of mutexes, or of rwsems."""
 
     spin: Time
     """From the failed attempt to the queue of spinners."""
     attempt: Time
-    """From a look at the lock, of a spinner or of who was woken, to the next attempt."""
+    """From a spinner's look at the lock to its attempt."""
+    woken: Time
+    """From waking up to the next attempt, or to asking for the wait lock."""
     taken: Time
     """From having the lock after a wait to the program."""
     ask: Time
     """From having failed to asking for the wait lock."""
     queue: Time
     """Under the wait lock, to queue oneself."""
+    look: Time
+    """Under the wait lock, to see whether the lock is free."""
     take: Time
-    """Under the wait lock, to take the lock and to leave the queue."""
+    """Under the wait lock, to leave the queue with the lock."""
     wake: Time
     """From the release to asking for the wait lock."""
     mark: Time
-    """Under the wait lock, to find whom to wake."""
+    """Under the wait lock, to find a writer to wake, or the first of a mutex."""
+
+
+@dataclass(frozen=True)
+class RwsemCode(SleepingCode):
+    """What only rwsems have: readers that are granted the lock."""
+
     grant: Time
-    """The part of it before the first reader has the lock."""
-    mark_reader: Time
+    """Under the wait lock, until the first reader has it."""
+    undo: Time
+    """From there on, if a writer has it meanwhile."""
+    count: Time
+    """From there on, until all readers that go are in the count."""
+    count_reader: Time
     """The same for each reader."""
+    collect: Time
+    """From there on, until the wait lock is given back."""
+
+
+@dataclass(frozen=True)
+class SemaphoreCode:
+    """The code of semaphores."""
+
+    queue: Time
+    """Under the wait lock, to queue oneself."""
+    taken: Time
+    """From waking up with it to the program."""
+    mark: Time
+    """Under the wait lock, to give it to the first."""
+
+
+@dataclass(frozen=True)
+class FutexCode:
+    """The code of futexes."""
+
+    queue: Time
+    """Under the lock of the hash bucket, to queue oneself."""
+    mark: Time
+    """Under that lock, to find whom to wake."""
+
+
+@dataclass(frozen=True)
+class LockCode:
+    """The times of a machine that takes `machine.costs.instruction` for each of the kernel's `code_*` instructions."""
+
+    mutex: SleepingCode
+    rwsem: RwsemCode
+    semaphore: SemaphoreCode
+    of_futex: FutexCode
     futex: Time
     """From user space to the lock of a futex's hash bucket."""
     futex_return: Time
     """From a futex's system call back to user space."""
+    awake: Time
+    """Waking a waiter that is awake."""
+    before_wait: Time
+    """The part of a wake-up before the waker waits for the CPU that the sleeper has not left yet."""
     pthread: Time
     """A call of `pthread_mutex_lock` or `pthread_mutex_unlock`, without its atomic operation and any waiting."""
 
@@ -47,4 +101,21 @@ class LockCode:
     def of(cls, spec: Mapping[str, Any]) -> LockCode:
         """Of the kernel and on the machine of a RunSpec."""
         constants, instruction = spec["kernel"]["constants"], spec["machine"]["costs"].get("instruction", 0.0)
-        return cls(**{name: from_ns(constants[f"code_{name}"] * instruction) for name in cls.__annotations__})
+
+        def takes(name: str) -> Time:
+            return from_ns(constants[f"code_{name}"] * instruction)
+
+        def part(of: type[Part], lock: str) -> Part:
+            return of(**{field.name: takes(f"{lock}_{field.name}") for field in fields(of)})
+
+        return cls(
+            mutex=part(SleepingCode, "mutex"),
+            rwsem=part(RwsemCode, "rwsem"),
+            semaphore=part(SemaphoreCode, "semaphore"),
+            of_futex=part(FutexCode, "futex"),
+            futex=takes("futex"),
+            futex_return=takes("futex_return"),
+            awake=takes("wake_awake"),
+            before_wait=takes("wake_before_wait"),
+            pthread=takes("pthread"),
+        )

@@ -137,8 +137,8 @@ MACHINE = [
     Fault(
         "mutex: the first waiter does not spin",
         M + "locks/mutex.rs",
-        "if taken || (first && spin_as",
-        "if taken || (!FAULT && first && spin_as",
+        "taken || (first && spin_as",
+        "taken || (!FAULT && first && spin_as",
     ),
     Fault(
         "rwsem: readers up to the first writer, also in phases",
@@ -151,6 +151,30 @@ MACHINE = [
         M + "locks/rwsem/spin.rs",
         "b.readers.saturating_sub(b.uncounted)",
         "b.readers.saturating_sub(if FAULT { 0 } else { b.uncounted })",
+    ),
+    Fault(
+        "lock: waking a waiter that is awake is free",
+        M + "lock/holds.rs",
+        "            self.runs(waker, |code| code.awake);",
+        "            if !FAULT { self.runs(waker, |code| code.awake); }",
+    ),
+    Fault(
+        "wake-up: the waker begins when the sleeper's CPU has switched",
+        M + "sched/waking.rs",
+        "(end - at).saturating_sub(self.lock_code.before_wait)",
+        "(end - at).saturating_sub(if FAULT { 0 } else { self.lock_code.before_wait })",
+    ),
+    Fault(
+        "rwsem: a granter that finds a writer has nothing to undo",
+        M + "locks/rwsem/wake.rs",
+        "return (s.lock_code.undo + s.line_of_waiter(me, first), 0);",
+        "return (if FAULT { 0 } else { s.lock_code.undo } + s.line_of_waiter(me, first), 0);",
+    ),
+    Fault(
+        "rwsem: who takes it leaves the queue in no more than a look",
+        M + "locks/rwsem/writer.rs",
+        "    cx.runs(|code| code.rwsem.take);\n    cx.pay().await;",
+        "    cx.runs(if FAULT { |code| code.rwsem.look } else { |code| code.rwsem.take });\n    cx.pay().await;",
     ),
     Fault(
         "rwsem: a hand-off outlives a phase of readers",

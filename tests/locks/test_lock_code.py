@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from collections import Counter
+from typing import Any
 
-from engine import CONSTANTS, lock_cycle, rate, simulate, the_lock
+import pytest
+from machines import assert_same
+
+from engine import CONSTANTS, Spec, lock_cycle, rate, simulate, the_lock
+from simfs import _engine
 
 INSTRUCTION = 1.0
 """ns: times are counts of instructions."""
@@ -24,7 +30,9 @@ def test_lock_code_costs_nothing_where_nobody_waits(lock: str) -> None:
 def test_a_mutex_is_handed_to_a_spinner_by_the_next_attempt_and_the_way_out() -> None:
     """Between two holds of a mutex: a spinner's attempt; in the hold: its way to the program; lines are free."""
     period = 1 / cycles("mutex", 3, instruction=INSTRUCTION)
-    assert period == pytest.approx(500 + CONSTANTS["code_attempt"] + CONSTANTS["code_taken"], rel=0.01)
+    assert period == pytest.approx(
+        500 + CONSTANTS["code_mutex_attempt"] + CONSTANTS["code_mutex_taken"], rel=0.01
+    )
 
 
 def test_who_queues_holds_the_wait_lock_for_its_code() -> None:
@@ -32,7 +40,7 @@ def test_who_queues_holds_the_wait_lock_for_its_code() -> None:
     spec = lock_cycle("semaphore", 4, costs={"instruction": INSTRUCTION}, think_ns=100.0, hold_ns=500.0)
     result = simulate(spec)
     inner, outer = the_lock(result, "lock.wait_lock"), the_lock(result)
-    assert inner.hold_total_ns / outer.handoffs == pytest.approx(CONSTANTS["code_queue"], rel=0.02)
+    assert inner.hold_total_ns / outer.handoffs == pytest.approx(CONSTANTS["code_semaphore_queue"], rel=0.02)
 
 
 @pytest.mark.parametrize("lock", ["qspinlock", "mcs", "ticket"])
@@ -40,3 +48,65 @@ def test_who_polls_looks_once_a_round(lock: str) -> None:
     """Where in the round a release comes is chance: half a round is lost on average."""
     period = 1 / cycles(lock, 2, cpu_relax=100.0)
     assert period == pytest.approx(500 + 50, rel=0.02)
+
+
+LOOK, TAKE, GRANT, UNDO = 777, 5_555, 1_111, 22_222
+
+
+def crowd(kind: str, **more: float) -> Spec:
+    """Readers and writers that spin, steal and sleep; nothing of the code takes time but four stretches, and `more`."""
+    free = {name: 0.0 for name in CONSTANTS if name.startswith(("code_rwsem_", "code_mutex_"))}
+    counts = {"look": LOOK, "take": TAKE, "grant": GRANT, "undo": UNDO}
+    taken = {f"code_{lock}_{name}": n for lock in ("rwsem", "mutex") for name, n in counts.items() if n}
+    constants = {**CONSTANTS, **free, **{name: n for name, n in taken.items() if name in CONSTANTS}, **more}
+    times: dict[str, Any] = {"think_ns": 3e3, "hold_ns": 3e3, "think_distribution": "exponential"}
+    costs = {"instruction": INSTRUCTION, "context_switch": 1500, "wakeup": 1000, "cpu_relax": 100}
+    readers = 0.5 if kind.startswith("rwsem") else 0.0
+    return lock_cycle(
+        kind, 12, duration_ns=2e7, readers=readers, costs=costs, kernel={"constants": constants}, **times
+    )
+
+
+def spans(kind: str) -> Counter[int]:
+    """For how many instructions the wait lock was held, and how often."""
+    since: dict[int, int] = {}
+    found: Counter[int] = Counter()
+    for time, task, _, what, about in _engine.trace(json.dumps(crowd(kind)))[1]:
+        if about.startswith("lock.wait_lock"):
+            if what == "acquire":
+                since[task] = time
+            elif what == "release":
+                found[round((time - since.pop(task)) / 1000)] += 1
+    return found
+
+
+@pytest.mark.parametrize("kind", ["rwsem", "rwsem-5.11", "rwsem-4.8"])
+def test_a_writer_that_is_woken_in_vain_has_the_wait_lock_for_a_look(kind: str) -> None:
+    """Only with the lock it takes itself out of the queue."""
+    held = spans(kind)
+    assert held[LOOK] > 5
+    assert held[LOOK + TAKE] > 5
+
+
+@pytest.mark.parametrize("kind", ["rwsem", "rwsem-5.11"])
+def test_a_granter_that_finds_a_writer_undoes_its_grant(kind: str) -> None:
+    """The spinner was there before the first reader was granted the lock."""
+    assert spans(kind)[GRANT + UNDO] > 5
+
+
+@pytest.mark.parametrize("kind", ["rwsem", "rwsem-5.4", "rwsem-4.8", "mutex", "mutex-3.10"])
+def test_both_machines_take_the_same_stretches_of_code(kind: str) -> None:
+    assert assert_same(crowd(kind)) > 500
+
+
+@pytest.mark.parametrize("kind", ["rwsem", "rwsem-5.11"])
+def test_who_wakes_a_waiter_that_is_awake_pays_for_it(kind: str) -> None:
+    """`wake_up_q` and `try_to_wake_up` look at its state before they know: nothing else costs more."""
+    free, dear = (simulate(crowd(kind, code_wake_awake=n)) for n in (0, 20_000))
+    assert rate(dear) < 0.98 * rate(free)
+
+
+def test_a_waker_that_waits_for_a_switch_has_done_a_part_of_the_wake_up() -> None:
+    """`try_to_wake_up` comes to the lock of the run queue and waits there."""
+    late, soon = (simulate(crowd("rwsem", code_wake_before_wait=n)) for n in (0, 2_000))
+    assert rate(late) != rate(soon)

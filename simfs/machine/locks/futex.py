@@ -86,7 +86,7 @@ class PthreadMutex(SleepingLock):
         yield from task.pay()
         sleeps = self.word == WAITED_FOR
         if sleeps:
-            task.segment.debt += self.code.queue + self._neighbours(task)
+            task.segment.debt += self.code.of_futex.queue + self._neighbours(task)
             yield from task.pay()
             task.forget_wakeups()
             self.sleepers.append(task)
@@ -119,7 +119,7 @@ class PthreadMutex(SleepingLock):
 
     def _mark(self, task: Task) -> Task | None:
         """`futex_wake_mark`: the first leaves the queue, and `plist_del` changes the entry after it."""
-        task.segment.debt += self.code.mark
+        task.segment.debt += self.code.of_futex.mark
         if not self.sleepers:
             return None
         first = self.sleepers.popleft()

@@ -65,13 +65,13 @@ class Mutex(SleepingLock):
     def _spin_as_newcomer(self, task: Task) -> Spinning:
         if not self._may_spin(task):
             return False
-        task.segment.debt += self.code.spin
+        task.segment.debt += self.code.mutex.spin
         if not (yield from self.osq.lock(task)):
             return False
         taken = yield from self._spin_on_owner(task)
         self.osq.unlock(task)
         if taken:
-            task.segment.debt += self.code.taken
+            task.segment.debt += self.code.mutex.taken
         return taken
 
     def _spin_as_first_waiter(self, task: Task) -> Spinning:
@@ -95,7 +95,7 @@ class Mutex(SleepingLock):
         relax: Time = 0
         while True:
             task.read(self.line)
-            task.segment.debt += self.code.attempt + relax
+            task.segment.debt += self.code.mutex.attempt + relax
             yield from task.pay()
             relax = self.machine.costs.cpu_relax
             if (self.holder is None or self.pickup is task) and self.try_lock(task):
@@ -108,28 +108,30 @@ class Mutex(SleepingLock):
     # ---- the queue --------------------------------------------------------------------------------------------------
 
     def _wait_in_queue(self, task: Task) -> Waiting:
-        task.segment.debt += self.code.ask
-        yield from self.lock_to_wait(task, self.code.queue)
+        task.segment.debt += self.code.mutex.ask
+        yield from self.lock_to_wait(task, self.code.mutex.queue)
         if self.try_lock(task):
             self.wait_lock.unlock(task)
             return False
         task.forget_wakeups()
         self.waiters.append(task)
-        while not self.try_lock(task):
+        taken = False
+        while not taken and not self.try_lock(task):
             self.wait_lock.unlock(task)
             yield from task.park()
-            task.segment.debt += self.code.attempt
+            task.segment.debt += self.code.mutex.woken
             taken = self.try_lock(task)
             first = self.waiters[0] is task
             self.handoff |= first and not taken
             taken = taken or (first and (yield from self._spin_as_first_waiter(task)))
-            yield from self.lock_to_wait(task, self.code.take)
-            if taken:
-                break
+            yield from self.lock_to_wait(task, self.code.mutex.take if taken else self.code.mutex.look)
+        if not taken:
+            task.segment.debt += self.code.mutex.take
+            yield from task.pay()
         self.waiters.remove(task)
         self.handoff &= bool(self.waiters)
         self.wait_lock.unlock(task)
-        task.segment.debt += self.code.taken
+        task.segment.debt += self.code.mutex.taken
         return True
 
     def release(self, task: Task, side: Side) -> Steps:
@@ -144,10 +146,10 @@ class Mutex(SleepingLock):
         else:
             self.pickup, self.handoff = self.waiters[0], False
             self.grant(self.pickup)
-        task.segment.debt += self.code.wake
+        task.segment.debt += self.code.mutex.wake
         yield from self.wait_lock.lock_raw(task)
         first = self.waiters[0] if self.waiters else None
-        task.segment.debt += self.code.mark
+        task.segment.debt += self.code.mutex.mark
         if first:
             task.segment.debt += task.lines_of_waiter(first)
         yield from task.pay()

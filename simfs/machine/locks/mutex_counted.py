@@ -70,8 +70,8 @@ class Mutex2616(SleepingLock):
     # ---- the queue --------------------------------------------------------------------------------------------------
 
     def _wait_in_queue(self, task: Task) -> Waiting:
-        task.segment.debt += self.code.ask
-        yield from self.lock_to_wait(task, self.code.queue)
+        task.segment.debt += self.code.mutex.ask
+        yield from self.lock_to_wait(task, self.code.mutex.queue)
         task.forget_wakeups()
         self.waiters.append(task)
         slept = False
@@ -79,9 +79,11 @@ class Mutex2616(SleepingLock):
             self.wait_lock.unlock(task)
             yield from task.park()
             slept = True
-            yield from self.lock_to_wait(task, self.code.take)
+            yield from self.lock_to_wait(task, self.code.mutex.look)
+        task.segment.debt += self.code.mutex.take
+        yield from task.pay()
         self.wait_lock.unlock(task)
-        task.segment.debt += self.code.taken
+        task.segment.debt += self.code.mutex.taken
         return slept
 
     def _take_as_waiter(self, task: Task) -> bool:
@@ -112,9 +114,9 @@ class Mutex2616(SleepingLock):
         self.tell_pollers(task)
         if freed:
             return
-        task.segment.debt += self.code.wake
+        task.segment.debt += self.code.mutex.wake
         yield from self.wait_lock.lock_raw(task)
-        task.segment.debt += self.code.mark
+        task.segment.debt += self.code.mutex.mark
         task.store(self.line)
         self.count = 1
         self.tell_pollers(task)

@@ -57,15 +57,15 @@ class Rwsem(AnyRwsem):
 
     def wake_queued_readers(self, task: Task) -> Steps:
         """A reader that passed the queue lets the queued readers in as well."""
-        task.segment.debt += self.code.wake
+        task.segment.debt += self.code.rwsem.wake
         yield from self.wait_lock.lock_raw(task)
         yield from self.mark_fetched(task, readers_only=True)
 
     def wait_as_reader(self, me: Waiter, share: int) -> Waiting:
         """Queue, unless the share in the count (if there is one) will do; sleep until granted."""
         task = me.task
-        task.segment.debt += self.code.ask
-        yield from self.lock_to_wait(task, self.code.queue)
+        task.segment.debt += self.code.rwsem.ask
+        yield from self.lock_to_wait(task, self.code.rwsem.queue)
         if share and not self.waiters and not self.writer and not self.handoff:
             self.set_reader_owned(task)
             self.wait_lock.unlock(task)
@@ -90,14 +90,14 @@ class Rwsem(AnyRwsem):
 
     def wait_as_writer(self, task: Task) -> Waiting:
         """Queue, sleep, and try whenever woken."""
-        task.segment.debt += self.code.ask
-        yield from self.lock_to_wait(task, self.code.queue)
+        task.segment.debt += self.code.rwsem.ask
+        yield from self.lock_to_wait(task, self.code.rwsem.queue)
         task.forget_wakeups()
         me = Waiter(task, Side.WRITE, self.machine.now)
         self.waiters.append(me)
         if woken := self.wake_after_queueing(me):
             self.unlock_and_wake(task, woken)
-            yield from self.lock_to_wait(task, self.code.take)
+            yield from self.lock_to_wait(task, self.code.rwsem.look)
         slept = False
         while not self._try_as_queued_writer(me):
             self.wait_lock.unlock(task)
@@ -105,10 +105,12 @@ class Rwsem(AnyRwsem):
             if not (spins and (yield from self.spin_for_handoff(task))):
                 yield from self.sleep_until_hope(me)
                 slept = True
-            task.segment.debt += self.code.attempt
-            yield from self.lock_to_wait(task, self.code.take)
+            task.segment.debt += self.code.rwsem.woken
+            yield from self.lock_to_wait(task, self.code.rwsem.look)
+        task.segment.debt += self.code.rwsem.take
+        yield from task.pay()
         self.wait_lock.unlock(task)
-        task.segment.debt += self.code.taken
+        task.segment.debt += self.code.rwsem.taken
         return slept
 
     def sleep_until_hope(self, me: Waiter) -> Steps:

@@ -189,7 +189,7 @@ class AnyRwsem(SleepingLock):
 
     def lock_to_wake(self, task: Task) -> Spinning:
         """Take the wait lock to wake those who wait. False if somebody else will."""
-        task.segment.debt += self.code.wake
+        task.segment.debt += self.code.rwsem.wake
         yield from self.wait_lock.lock_raw(task)
         return True
 
@@ -216,11 +216,11 @@ class AnyRwsem(SleepingLock):
         wake-up needs of them is fetched then.
         """
         if self.wakes_under_wait_lock:
-            waker.segment.debt += self.code.mark
+            waker.segment.debt += self.code.rwsem.mark
             self.unlock_and_wake(waker, self.mark_wake(waker, readers_only=readers_only))
             return
         reader = bool(self.waiters) and self.waiters[0].side is Side.READ
-        waker.segment.debt += self.code.grant if reader else self.code.mark
+        waker.segment.debt += self.code.rwsem.grant if reader else self.code.rwsem.mark
         first = self._line_of_first(waker, readers_only=readers_only)
         waker.segment.debt += first
         yield from waker.pay()
@@ -245,8 +245,13 @@ class AnyRwsem(SleepingLock):
         readers = sum(waiter.side is Side.READ for waiter in woken)
         entries = sum(waker.line_of_waiter(waiter.task) for waiter in woken)
         fetching = sum(waker.lines_of_waiter(waiter.task) for waiter in woken) - entries
-        code = max(self.code.mark - self.code.grant, 0) + readers * self.code.mark_reader if readers else 0
-        return entries + code, fetching
+        code = self.code.rwsem
+        if readers:
+            return entries + code.count + readers * code.count_reader, fetching + code.collect
+        first = self.waiters[0] if self.waiters else None
+        if first and first.side is Side.READ:  # a writer has the lock
+            return code.undo + waker.line_of_waiter(first.task), 0
+        return entries, fetching
 
     def _to_be_woken(self, *, readers_only: bool) -> list[Waiter]:
         if not self.waiters:
@@ -307,7 +312,7 @@ class AnyRwsem(SleepingLock):
         while task not in self.granted:
             yield from task.park()
         self.granted.remove(task)
-        task.segment.debt += self.code.taken
+        task.segment.debt += self.code.rwsem.taken
 
     # ---- optimistic spinning ----------------------------------------------------------------------------------------
 
@@ -318,12 +323,12 @@ class AnyRwsem(SleepingLock):
         if side is Side.WRITE:
             yield from self.look_at_owner(task)  # rwsem_can_spin_on_owner
         if not task.need_resched and self.may_begin_to_spin(side):
-            task.segment.debt += self.code.spin
+            task.segment.debt += self.code.rwsem.spin
             if (yield from self.osq.lock(task)):
                 taken = yield from self._spin_on_owner(task, side)
                 self.osq.unlock(task)
             if taken:
-                task.segment.debt += self.code.taken
+                task.segment.debt += self.code.rwsem.taken
         task.preempt_off -= 1
         return taken
 
@@ -343,7 +348,7 @@ class AnyRwsem(SleepingLock):
         watched: Task | None = None
         while True:
             task.read(self.line)
-            task.segment.debt += self.code.attempt
+            task.segment.debt += self.code.rwsem.attempt
             yield from task.pay()
             if self.take_unqueued(task, side):
                 yield from self.settle_owner(task, side)

@@ -34,8 +34,8 @@ class Rwsem310(AnyRwsem):
     def down_read_failed(self, task: Task) -> Waiting:
         """Queue behind everybody and sleep until granted."""
         self.shares += 1  # left behind by the fast path's add
-        task.segment.debt += self.code.ask
-        yield from self.lock_to_wait(task, self.code.queue)
+        task.segment.debt += self.code.rwsem.ask
+        yield from self.lock_to_wait(task, self.code.rwsem.queue)
         alone = self.enqueue(task, Side.READ)
         self.give_share_back(task)
         joins = alone and self.first_reader_joins and not self.written
@@ -57,8 +57,8 @@ class Rwsem310(AnyRwsem):
 
     def wait_as_writer(self, task: Task, bias: int) -> Waiting:
         """Sleep whenever the lock is not free."""
-        task.segment.debt += self.code.ask
-        yield from self.lock_to_wait(task, self.code.queue)
+        task.segment.debt += self.code.rwsem.ask
+        yield from self.lock_to_wait(task, self.code.rwsem.queue)
         alone = self.enqueue(task, Side.WRITE)
         self.arriving_writers -= bias
         self.wake_all(task, self.readers_ahead(task, alone=alone))
@@ -67,13 +67,15 @@ class Rwsem310(AnyRwsem):
             self.wait_lock.unlock(task)
             yield from self._sleep_until_free(task)
             slept = True
-            task.segment.debt += self.code.attempt
-            yield from self.lock_to_wait(task, self.code.take)
+            task.segment.debt += self.code.rwsem.woken
+            yield from self.lock_to_wait(task, self.code.rwsem.look)
         task.atomic(self.line)
         self.set_writer(task)
         self.waiters = [w for w in self.waiters if w.task is not task]
+        task.segment.debt += self.code.rwsem.take
+        yield from task.pay()
         self.wait_lock.unlock(task)
-        task.segment.debt += self.code.taken
+        task.segment.debt += self.code.rwsem.taken
         return slept
 
     def readers_ahead(self, task: Task, *, alone: bool) -> list[Task]:
@@ -104,8 +106,8 @@ class Rwsem26(Rwsem310):
 
     def wait_as_writer(self, task: Task, bias: int) -> Waiting:
         """Sleep until granted."""
-        task.segment.debt += self.code.ask
-        yield from self.lock_to_wait(task, self.code.queue)
+        task.segment.debt += self.code.rwsem.ask
+        yield from self.lock_to_wait(task, self.code.rwsem.queue)
         alone = self.enqueue(task, Side.WRITE)
         self.arriving_writers -= bias
         self.unlock_and_wake(
@@ -113,7 +115,7 @@ class Rwsem26(Rwsem310):
         )
         while not self.take_grant(task):
             yield from task.park()
-        task.segment.debt += self.code.taken
+        task.segment.debt += self.code.rwsem.taken
         return True
 
 
@@ -179,5 +181,5 @@ class Rwsem48(Rwsem316):
         """Leave it to a spinner if somebody else has the wait lock."""
         if not self.osq.queue:
             return (yield from super().lock_to_wake(task))
-        task.segment.debt += self.code.wake
+        task.segment.debt += self.code.rwsem.wake
         return self.wait_lock.try_fast(task, Side.WRITE)

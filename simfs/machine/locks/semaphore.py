@@ -35,7 +35,7 @@ class Semaphore(SleepingLock):
 
     def wait(self, task: Task, side: Side) -> Waiting:
         """`down` when it did not succeed at once."""
-        yield from self.lock_to_wait(task, self.code.queue)
+        yield from self.lock_to_wait(task, self.code.semaphore.queue)
         if self.count > 0:
             self._begin(task)
             self.wait_lock.unlock(task)
@@ -45,7 +45,7 @@ class Semaphore(SleepingLock):
         self.wait_lock.unlock(task)
         while not self.takes_grant(task):
             yield from task.park()
-        task.segment.debt += self.code.take
+        task.segment.debt += self.code.semaphore.taken
         return True
 
     def release(self, task: Task, side: Side) -> Steps:
@@ -57,7 +57,7 @@ class Semaphore(SleepingLock):
         if first is None:
             self.wait_lock.unlock(task)
             return
-        task.segment.debt += self.code.mark
+        task.segment.debt += self.code.semaphore.mark
         if self.machine.kernel.semaphore_wake_queue:
             self.wait_lock.unlock(task)
             self.wake(task, first)

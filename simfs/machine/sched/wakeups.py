@@ -76,7 +76,8 @@ class Wakeups:
             case _:
                 left = dequeued and (afar or others == 0)
         if not left:
-            waker.segment.debt += home.leaves_at - at
+            before = self._machine.lock_code.before_wait
+            waker.segment.debt += max(home.leaves_at - at - before, 0)
         return left
 
     def _note_wakeup(self, task: Task, cpu: Cpu, waker: Task | None) -> None:

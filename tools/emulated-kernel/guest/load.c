@@ -31,7 +31,7 @@ struct options {
 
 struct counts {
     double time;
-    double idle, busy; /* clock ticks of all CPUs */
+    double idle; /* of all CPUs, in units of sysconf(_SC_CLK_TCK) */
     long switches, forks, operations, migrations;
     long task[MAX_TASKS];
 };
@@ -67,12 +67,11 @@ static long field(const char *text, const char *name)
 static void count_machine(struct counts *c)
 {
     static char text[1 << 16];
-    double t[8] = {0};
+    double idle, iowait;
     read_file("/proc/stat", text, sizeof text);
-    if (sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", t, t + 1, t + 2, t + 3, t + 4, t + 5, t + 6, t + 7) != 8)
+    if (sscanf(text, "cpu %*f %*f %*f %lf %lf", &idle, &iowait) != 2)
         die("/proc/stat");
-    c->idle = t[3] + t[4];
-    c->busy = t[0] + t[1] + t[2] + t[5] + t[6] + t[7];
+    c->idle = idle + iowait;
     c->switches = field(text, "\nctxt");
     c->forks = field(text, "\nprocesses");
 }
@@ -121,7 +120,9 @@ static double reads(const struct counts *a, const struct counts *b)
 
 static void report(const struct options *o, int window, const struct counts *a, const struct counts *b)
 {
-    double seconds = b->time - a->time, idle = b->idle - a->idle, all = idle + b->busy - a->busy;
+    /* Idle time is measured (get_cpu_idle_time_us), busy time is what ticks found: so idle of all there is, not of both. */
+    double seconds = b->time - a->time, idle = b->idle - a->idle;
+    double all = seconds * (double)(sysconf(_SC_CLK_TCK) * sysconf(_SC_NPROCESSORS_ONLN));
     double operations = (double)(b->operations - a->operations);
     if (!strcmp(o->kind->name, "compile")) /* finer than whole compiles */
         operations = (double)(b->forks - a->forks) / FORKS_A_COMPILE;

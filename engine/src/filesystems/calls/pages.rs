@@ -34,6 +34,11 @@ impl Calls {
         self.costs.overwrite + self.folios.overwrite(pages(bytes))
     }
 
+    /// How much longer it takes than one of a page.
+    pub fn overwriting_more(&self, bytes: u32) -> Time {
+        self.folios.overwrite(pages(bytes)) - self.folios.overwrite(1)
+    }
+
     /// How long so many new pages of a file take from an offset on, the first of them `first`.
     pub fn filling(&self, first: Time, offset: u64, bytes: u32) -> Time {
         let pages = pages(bytes);

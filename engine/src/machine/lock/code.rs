@@ -7,31 +7,62 @@ use crate::waist::time::{from_ns, Time};
 use crate::waist::TaskId;
 use rand_core::RngCore;
 
-/// The times of a machine that takes `machine.costs.instruction` for each of the kernel's `code_*` instructions.
+/// The code of mutexes, or of rwsems.
 #[derive(Clone, Debug)]
-pub struct LockCode {
+pub struct SleepingCode {
     /// From the failed attempt to the queue of spinners.
     pub spin: Time,
-    /// From a look at the lock, of a spinner or of who was woken, to the next attempt.
+    /// From a spinner's look at the lock to its attempt.
     pub attempt: Time,
+    /// From waking up to the next attempt, or to asking for the wait lock.
+    pub woken: Time,
     /// From having the lock after a wait to the program.
     pub taken: Time,
     /// From having failed to asking for the wait lock.
     pub ask: Time,
     /// Under the wait lock, to queue oneself.
     pub queue: Time,
-    /// Under the wait lock, to take the lock and to leave the queue.
+    /// Under the wait lock, to see whether the lock is free.
+    pub look: Time,
+    /// Under the wait lock, to leave the queue with the lock.
     pub take: Time,
     /// From the release to asking for the wait lock.
     pub wake: Time,
-    /// Under the wait lock, to find whom to wake.
+    /// Under the wait lock, to find a writer to wake, or the first of a mutex.
     pub mark: Time,
-    /// The part of it before the first reader has the lock.
+}
+
+/// The times of a machine that takes `machine.costs.instruction` for each of the kernel's `code_*` instructions.
+#[derive(Clone, Debug)]
+pub struct LockCode {
+    pub mutex: SleepingCode,
+    pub rwsem: SleepingCode,
+    /// Under the wait lock of an rwsem, until the first reader has it.
     pub grant: Time,
+    /// From there on, if a writer has it meanwhile.
+    pub undo: Time,
+    /// From there on, until all readers that go are in the count.
+    pub count: Time,
     /// The same for each reader.
-    pub mark_reader: Time,
+    pub count_reader: Time,
+    /// From there on, until the wait lock is given back.
+    pub collect: Time,
+    /// Waking a waiter that is awake.
+    pub awake: Time,
+    /// The part of a wake-up before the waker waits for the CPU that the sleeper has not left yet.
+    pub before_wait: Time,
+    /// Under the wait lock of a semaphore, to queue oneself.
+    pub semaphore_queue: Time,
+    /// From waking up with a semaphore to the program.
+    pub semaphore_taken: Time,
+    /// Under the wait lock of a semaphore, to give it to the first.
+    pub semaphore_mark: Time,
     /// From user space to the lock of a futex's hash bucket.
     pub futex: Time,
+    /// Under that lock, to queue oneself.
+    pub futex_queue: Time,
+    /// Under that lock, to find whom to wake.
+    pub futex_mark: Time,
     /// From a futex's system call back to user space.
     pub futex_return: Time,
     /// A call of `pthread_mutex_lock` or `pthread_mutex_unlock`, without its atomic operation and any waiting.
@@ -41,22 +72,50 @@ pub struct LockCode {
 impl LockCode {
     /// Of the kernel and on the machine of `spec`.
     pub fn new(spec: &RunSpec) -> Self {
-        let (constants, instruction) = (&spec.kernel.constants, spec.machine.costs.instruction);
+        let (c, instruction) = (&spec.kernel.constants, spec.machine.costs.instruction);
         let takes = |instructions: f64| from_ns(instructions * instruction);
+        let mutex = SleepingCode {
+            spin: takes(c.code_mutex_spin),
+            attempt: takes(c.code_mutex_attempt),
+            woken: takes(c.code_mutex_woken),
+            taken: takes(c.code_mutex_taken),
+            ask: takes(c.code_mutex_ask),
+            queue: takes(c.code_mutex_queue),
+            look: takes(c.code_mutex_look),
+            take: takes(c.code_mutex_take),
+            wake: takes(c.code_mutex_wake),
+            mark: takes(c.code_mutex_mark),
+        };
+        let rwsem = SleepingCode {
+            spin: takes(c.code_rwsem_spin),
+            attempt: takes(c.code_rwsem_attempt),
+            woken: takes(c.code_rwsem_woken),
+            taken: takes(c.code_rwsem_taken),
+            ask: takes(c.code_rwsem_ask),
+            queue: takes(c.code_rwsem_queue),
+            look: takes(c.code_rwsem_look),
+            take: takes(c.code_rwsem_take),
+            wake: takes(c.code_rwsem_wake),
+            mark: takes(c.code_rwsem_mark),
+        };
         Self {
-            spin: takes(constants.code_spin),
-            attempt: takes(constants.code_attempt),
-            taken: takes(constants.code_taken),
-            ask: takes(constants.code_ask),
-            queue: takes(constants.code_queue),
-            take: takes(constants.code_take),
-            wake: takes(constants.code_wake),
-            mark: takes(constants.code_mark),
-            grant: takes(constants.code_grant),
-            mark_reader: takes(constants.code_mark_reader),
-            futex: takes(constants.code_futex),
-            futex_return: takes(constants.code_futex_return),
-            pthread: takes(constants.code_pthread),
+            mutex,
+            rwsem,
+            grant: takes(c.code_rwsem_grant),
+            undo: takes(c.code_rwsem_undo),
+            count: takes(c.code_rwsem_count),
+            count_reader: takes(c.code_rwsem_count_reader),
+            collect: takes(c.code_rwsem_collect),
+            awake: takes(c.code_wake_awake),
+            before_wait: takes(c.code_wake_before_wait),
+            semaphore_queue: takes(c.code_semaphore_queue),
+            semaphore_taken: takes(c.code_semaphore_taken),
+            semaphore_mark: takes(c.code_semaphore_mark),
+            futex: takes(c.code_futex),
+            futex_queue: takes(c.code_futex_queue),
+            futex_mark: takes(c.code_futex_mark),
+            futex_return: takes(c.code_futex_return),
+            pthread: takes(c.code_pthread),
         }
     }
 }

@@ -84,6 +84,9 @@ impl State {
         if self.tasks[task as usize].waits.any_for(lock) {
             l.left = None; // it is not left behind
         }
+        if matches!(self.tasks[task as usize].status, Status::Running | Status::Runnable) {
+            self.runs(waker, |code| code.awake);
+        }
         self.wake_fetched(task, Some(waker), fetched);
     }
 

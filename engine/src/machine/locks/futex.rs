@@ -108,7 +108,7 @@ async fn futex_wait(cx: &Context, lock: LockId) -> bool {
     cx.pay().await;
     let sleeps = body(&mut cx.state(), lock).word == Word::HeldAndWaitedFor;
     if sleeps {
-        cx.runs(|code| code.queue);
+        cx.runs(|code| code.futex_queue);
         fetch_neighbours(&mut cx.state(), cx.id, lock);
         cx.pay().await;
         cx.forget_wakeups();
@@ -160,7 +160,7 @@ async fn futex_wake(cx: &Context, lock: LockId) {
 
 /// `futex_wake_mark`: the first leaves the queue, and `plist_del` changes the entry after it. Their lines come under the bucket's lock.
 fn marks(s: &mut State, me: TaskId, lock: LockId) -> Option<TaskId> {
-    s.runs(me, |code| code.mark);
+    s.runs(me, |code| code.futex_mark);
     let b = body(s, lock);
     let first = b.sleepers.pop_front()?;
     b.waiters -= 1;

@@ -114,14 +114,14 @@ async fn spin_as_newcomer(cx: &Context, lock: LockId) -> bool {
     if !may_spin(&cx.state(), cx.id, lock) {
         return false;
     }
-    cx.runs(|code| code.spin);
+    cx.runs(|code| code.mutex.spin);
     if !osq::lock(cx, lock, osq_of).await {
         return false;
     }
     let taken = spin_on_owner(cx, lock).await;
     osq::unlock(cx, lock, osq_of);
     if taken {
-        cx.runs(|code| code.taken);
+        cx.runs(|code| code.mutex.taken);
     }
     taken
 }
@@ -137,7 +137,7 @@ async fn spin_on_owner(cx: &Context, lock: LockId) -> bool {
     let mut relax = 0;
     loop {
         cx.state().touch_lock(cx.id, lock, Access::Read);
-        cx.runs(|code| code.attempt);
+        cx.runs(|code| code.mutex.attempt);
         cx.state().tasks[cx.id as usize].segment.debt += relax;
         cx.pay().await;
         relax = cx.state().costs.cpu_relax;
@@ -162,32 +162,31 @@ async fn spin_on_owner(cx: &Context, lock: LockId) -> bool {
 
 async fn wait_in_queue(cx: &Context, lock: LockId) -> bool {
     let inner = cx.state().inner(lock);
-    cx.runs(|code| code.ask);
-    super::lock_to_wait(cx, inner, |code| code.queue).await;
+    cx.runs(|code| code.mutex.ask);
+    super::lock_to_wait(cx, inner, |code| code.mutex.queue).await;
     if try_lock(cx, lock) {
         spinlock::unlock(cx, inner);
         return false;
     }
     cx.forget_wakeups();
     body(&mut cx.state(), lock).waiters.push_back(cx.id);
-    loop {
-        if try_lock(cx, lock) {
-            break;
-        }
+    let mut taken = false;
+    while !taken && !try_lock(cx, lock) {
         spinlock::unlock(cx, inner);
         cx.park_here().await;
-        cx.runs(|code| code.attempt);
-        let taken = try_or_ask_for_handoff(cx, lock);
+        cx.runs(|code| code.mutex.woken);
+        taken = try_or_ask_for_handoff(cx, lock);
         let first = body(&mut cx.state(), lock).waiters.front() == Some(&cx.id);
-        if taken || (first && spin_as_first_waiter(cx, lock).await) {
-            super::lock_to_wait(cx, inner, |code| code.take).await;
-            break;
-        }
-        super::lock_to_wait(cx, inner, |code| code.take).await;
+        taken = taken || (first && spin_as_first_waiter(cx, lock).await);
+        super::lock_to_wait(cx, inner, if taken { |code| code.mutex.take } else { |code| code.mutex.look }).await;
+    }
+    if !taken {
+        cx.runs(|code| code.mutex.take);
+        cx.pay().await;
     }
     leave_queue(cx, lock);
     spinlock::unlock(cx, inner);
-    cx.runs(|code| code.taken);
+    cx.runs(|code| code.mutex.taken);
     true
 }
 
@@ -249,10 +248,10 @@ fn unlock_fast(s: &mut State, me: TaskId, lock: LockId) -> bool {
 /// The rest, where somebody waits.
 async fn unlock_slow(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
-    cx.runs(|code| code.wake);
+    cx.runs(|code| code.mutex.wake);
     super::spin_lock(cx, inner).await;
     let first = body(&mut cx.state(), lock).waiters.front().copied();
-    cx.runs(|code| code.mark);
+    cx.runs(|code| code.mutex.mark);
     if let Some(first) = first {
         let mut s = cx.state();
         let lines = s.lines_of_waiter(cx.id, first);

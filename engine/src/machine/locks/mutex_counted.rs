@@ -232,8 +232,8 @@ async fn poll(cx: &Context, lock: LockId, owner: Option<TaskId>) {
 
 async fn wait_in_queue(cx: &Context, lock: LockId, era: Era) -> bool {
     let inner = cx.state().inner(lock);
-    cx.runs(|code| code.ask);
-    super::lock_to_wait(cx, inner, |code| code.queue).await;
+    cx.runs(|code| code.mutex.ask);
+    super::lock_to_wait(cx, inner, |code| code.mutex.queue).await;
     cx.forget_wakeups();
     body(&mut cx.state(), lock).waiters.push_back(cx.id);
     let mut slept = false;
@@ -241,10 +241,12 @@ async fn wait_in_queue(cx: &Context, lock: LockId, era: Era) -> bool {
         spinlock::unlock(cx, inner);
         cx.park_here().await;
         slept = true;
-        super::lock_to_wait(cx, inner, |code| code.take).await;
+        super::lock_to_wait(cx, inner, |code| code.mutex.look).await;
     }
+    cx.runs(|code| code.mutex.take);
+    cx.pay().await;
     spinlock::unlock(cx, inner);
-    cx.runs(|code| code.taken);
+    cx.runs(|code| code.mutex.taken);
     slept
 }
 
@@ -281,9 +283,9 @@ fn unlock_fast(s: &mut State, me: TaskId, lock: LockId) -> bool {
 /// The rest, if it does not: sets the counter to 1 and wakes the first sleeper.
 async fn unlock_slow(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
-    cx.runs(|code| code.wake);
+    cx.runs(|code| code.mutex.wake);
     super::spin_lock(cx, inner).await;
-    cx.runs(|code| code.mark);
+    cx.runs(|code| code.mutex.mark);
     let first = {
         let mut s = cx.state();
         s.touch_lock(cx.id, lock, Access::Store);

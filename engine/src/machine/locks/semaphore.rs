@@ -157,7 +157,7 @@ pub(super) fn goes_down(s: &mut State, me: TaskId, lock: LockId, mut stage: Stag
         stage = match stage {
             Stage::Asks => return asks(s, me, lock),
             Stage::Locks => {
-                s.runs(me, |code| code.queue);
+                s.runs(me, |code| code.semaphore_queue);
                 if !s.pay(me) {
                     return s.goes_on_later(me, Then::Down(lock, Stage::Joins));
                 }
@@ -194,7 +194,7 @@ pub(super) fn goes_down(s: &mut State, me: TaskId, lock: LockId, mut stage: Stag
 /// `me` is awake. Whether that is because it has the semaphore.
 #[inline(always)]
 fn wakes_with(s: &mut State, me: TaskId, lock: LockId) -> bool {
-    let takes = s.lock_code.take;
+    let takes = s.lock_code.semaphore_taken;
     let mut at = s.at_lock(me, lock);
     (at.task.sleeps_for, at.task.woken) = (None, false);
     let granted = match &mut Semaphore::in_body(&mut at.lock.body).granted {
@@ -279,7 +279,7 @@ pub(super) fn goes_up(s: &mut State, me: TaskId, lock: LockId) -> bool {
     }
     let (next, inner) = (hand_over(s, lock), s.inner(lock));
     if next.is_some() {
-        s.runs(me, |code| code.mark);
+        s.runs(me, |code| code.semaphore_mark);
     }
     let inside = !s.kernel.rules.semaphore_wake_queue;
     if let Some(next) = next.filter(|_| inside) {

@@ -84,7 +84,7 @@ impl State {
             Descheduling::DequeuedFirst => dequeued && (afar || others == 0),
         };
         if !left {
-            self.tasks[waker as usize].segment.debt += end - at;
+            self.tasks[waker as usize].segment.debt += (end - at).saturating_sub(self.lock_code.before_wait);
         }
         left
     }

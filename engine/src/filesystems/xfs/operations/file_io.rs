@@ -47,7 +47,13 @@ cost_table!(IoCosts {
     ],
     buffered_copy: ["tmp_short.unlock_file_iolock_excl"],
     buffered_end: ["tmp_short.exit_write"],
+    cached_read_start: ["cached.read_before_iolock"],
     read_page: ["read_page"],
+    cached_read_end: ["cached.read_after_iolock"],
+    overwrite_start: ["cached.write_before_iolock"],
+    overwrite_checks: ["cached.write_checks"],
+    overwrite_copy: ["cached.write_copy"],
+    overwrite_end: ["cached.write_after_iolock"],
 });
 
 /// What I/O through the page cache takes of the IOLOCK.
@@ -338,7 +344,7 @@ impl Xfs {
     async fn buffered_read<M: Machine>(&self, m: &M, file: &File, io: Io) {
         let (c, open, inode) = (&self.io.costs, self.io.file(file.inode), self.inodes.inode(file.inode));
         let locks = self.io.rules.buffered != BufferedIo::ReadsUnlocked;
-        m.run(Account::System, c.read_start).await;
+        m.run(Account::System, c.cached_read_start).await;
         if self.io.rules.buffered == BufferedIo::Prewarmed {
             self.read_pages(m, file, &open, io).await;
         }
@@ -353,7 +359,7 @@ impl Xfs {
         if locks {
             m.unlock(inode.iolock, Side::Read).await;
         }
-        m.run(Account::System, c.read_exit).await;
+        m.run(Account::System, c.cached_read_end).await;
     }
 
     /// Reads what is not in memory.
@@ -368,16 +374,16 @@ impl Xfs {
     /// `xfs_file_buffered_write` of blocks that exist, page by page (`xfs_buffered_write_iomap_begin` takes the ILOCK
     /// exclusively).
     async fn buffered_write<M: Machine>(&self, m: &M, file: &File, io: Io) {
-        let (c, open, inode) = (&self.io.costs, self.io.file(file.inode), self.inodes.inode(file.inode));
+        let (open, inode) = (self.io.file(file.inode), self.inodes.inode(file.inode));
         let side = if self.io.rules.buffered == BufferedIo::WritesShared { Side::Read } else { Side::Write };
-        m.run(Account::System, c.buffered_start).await;
+        let (start, checks, copy, end) = self.steps_of_write(&open, io);
+        m.run(Account::System, start).await;
         m.lock(inode.iolock, side).await;
         self.update_times(m, file.inode).await;
-        m.run(Account::System, c.buffered_checks).await;
+        m.run(Account::System, checks).await;
         inode.ilock(m).await;
         open.extents.find(m, io.offset);
         inode.iunlock(m).await;
-        let copy = self.copy_time(&open, io);
         self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
         open.pages.write(io.offset, io.bytes);
         self.sb.calls.pages.copy_to(m, file.inode, io.offset, io.bytes);
@@ -385,16 +391,18 @@ impl Xfs {
         m.cond_resched().await; // iomap_write_iter
         self.dirtied(m, file.inode).await;
         m.unlock(inode.iolock, side).await;
-        m.run(Account::System, c.buffered_end).await;
+        m.run(Account::System, end).await;
     }
 
-    /// Getting pages and copying to them: of new ones a traced step, of those in memory what is left of the whole call.
-    fn copy_time(&self, open: &OpenFile, io: Io) -> Time {
-        let c = &self.io.costs;
-        match open.pages.has(io.offset, io.bytes) {
-            true => (self.sb.calls.overwriting(io.bytes))
-                .saturating_sub(c.buffered_start + c.buffered_checks + c.buffered_end),
-            false => self.sb.calls.filling(c.buffered_copy, io.offset, io.bytes),
+    /// What a write takes before the IOLOCK, until the ILOCK, from there on, and after the IOLOCK: over pages in memory, or of new ones.
+    fn steps_of_write(&self, open: &OpenFile, io: Io) -> (Time, Time, Time, Time) {
+        let (c, calls) = (&self.io.costs, &self.sb.calls);
+        if open.pages.has(io.offset, io.bytes) {
+            let copy = c.overwrite_copy + calls.overwriting_more(io.bytes);
+            (c.overwrite_start, c.overwrite_checks, copy, c.overwrite_end)
+        } else {
+            let copy = calls.filling(c.buffered_copy, io.offset, io.bytes);
+            (c.buffered_start, c.buffered_checks, copy, c.buffered_end)
         }
     }
 

@@ -48,7 +48,7 @@ async fn steal_on_entry(cx: &Context, lock: LockId) -> bool {
 
 async fn wake_queued_readers(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
-    cx.runs(|code| code.wake);
+    cx.runs(|code| code.rwsem.wake);
     spin_lock(cx, inner).await;
     wake::mark_fetched(cx, lock, inner, Wake::Readers).await;
 }
@@ -80,8 +80,8 @@ async fn spin_as_reader(cx: &Context, lock: LockId) -> bool {
 
 async fn wait_as_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_spin: bool) -> bool {
     let inner = cx.state().inner(lock);
-    cx.runs(|code| code.ask);
-    lock_to_wait(cx, inner, |code| code.queue).await;
+    cx.runs(|code| code.rwsem.ask);
+    lock_to_wait(cx, inner, |code| code.rwsem.queue).await;
     let open = with(cx, lock, |b| b.era.has_phases() && b.slow.waiters.is_empty() && !b.writer && !b.handoff);
     if has_share && open {
         set_reader_owned(&mut cx.state(), cx.id, lock);
@@ -94,7 +94,7 @@ async fn wait_as_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_s
         cx.park_here().await;
     }
     with(cx, lock, |b| b.slow.granted.retain(|&reader| reader != cx.id));
-    cx.runs(|code| code.taken);
+    cx.runs(|code| code.rwsem.taken);
     true
 }
 

@@ -25,7 +25,7 @@ pub(super) async fn spin(cx: &Context, lock: LockId, side: Side) -> bool {
         !s.need_resched(cx.id) && may_begin(&mut s, lock, side)
     };
     if may {
-        cx.runs(|code| code.spin);
+        cx.runs(|code| code.rwsem.spin);
     }
     if !may || !osq::lock(cx, lock, osq_of).await {
         return false;
@@ -33,7 +33,7 @@ pub(super) async fn spin(cx: &Context, lock: LockId, side: Side) -> bool {
     let taken = spin_on_owner(cx, lock, side).await;
     osq::unlock(cx, lock, osq_of);
     if taken {
-        cx.runs(|code| code.taken);
+        cx.runs(|code| code.rwsem.taken);
     }
     taken
 }
@@ -101,7 +101,7 @@ async fn spin_on_owner(cx: &Context, lock: LockId, side: Side) -> bool {
     let mut watched: Option<TaskId> = None;
     loop {
         cx.state().touch_lock(cx.id, lock, Access::Read);
-        cx.runs(|code| code.attempt);
+        cx.runs(|code| code.rwsem.attempt);
         cx.pay().await;
         if take_unqueued(cx, lock, side) {
             settle_owner(cx, lock, side).await;

@@ -22,7 +22,7 @@ pub(super) enum Wake {
 pub(in crate::machine::locks) async fn next(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
     let spinner_will = with(cx, lock, |b| b.era.leaves_wake_ups_to_spinners() && !b.slow.osq.is_empty());
-    cx.runs(|code| code.wake);
+    cx.runs(|code| code.rwsem.wake);
     if !spinner_will {
         spin_lock(cx, inner).await;
     } else if !spinlock::try_lock(cx, inner) {
@@ -36,13 +36,13 @@ pub(in crate::machine::locks) async fn next(cx: &Context, lock: LockId) {
 /// has been gone through; what else a wake-up needs of them is fetched then.
 pub(super) async fn mark_fetched(cx: &Context, lock: LockId, inner: LockId, wake: Wake) {
     if with(cx, lock, |b| b.era.wakes_under_wait_lock()) {
-        cx.runs(|code| code.mark);
+        cx.runs(|code| code.rwsem.mark);
         mark(&mut cx.state(), cx.id, lock, wake);
         issue(cx, lock, inner, false);
         return;
     }
     let reader = with(cx, lock, |b| b.slow.waiters.front().is_some_and(|first| first.side == Side::Read));
-    let code: fn(&LockCode) -> Time = if reader { |code| code.grant } else { |code| code.mark };
+    let code: fn(&LockCode) -> Time = if reader { |code| code.grant } else { |code| code.rwsem.mark };
     cx.runs(code);
     let first = line_of_first(&cx.state(), cx.id, lock, wake);
     spend(cx, first).await;
@@ -72,7 +72,10 @@ fn walk(s: &State, me: TaskId, lock: LockId, wake: Wake) -> (Time, Time) {
     let Body::Rwsem(b) = &s.locks[lock as usize].body else { unreachable!("kind and body agree") };
     let Some(&Waiter { side, task: first, .. }) = b.slow.waiters.front() else { return (0, 0) };
     let (readers, phases) = (side == Side::Read, b.era.has_phases());
-    if if readers { b.written() } else { wake == Wake::Readers } {
+    if readers && b.written() {
+        return (s.lock_code.undo + s.line_of_waiter(me, first), 0);
+    }
+    if !readers && wake == Wake::Readers {
         return (0, 0);
     }
     let others = |task| s.lines_of_waiter(me, task) - s.line_of_waiter(me, task);
@@ -82,9 +85,9 @@ fn walk(s: &State, me: TaskId, lock: LockId, wake: Wake) -> (Time, Time) {
     let all = if phases { s.kernel.rwsem_reader_batch } else { usize::MAX };
     let run = b.slow.waiters.iter().take_while(|w| phases || w.side == side);
     let code = &s.lock_code;
-    let (mut counting, mut fetching) = (code.mark.saturating_sub(code.grant), 0);
+    let (mut counting, mut fetching) = (code.count, code.collect);
     for w in run.filter(|w| w.side == side).take(all) {
-        counting += s.line_of_waiter(me, w.task) + code.mark_reader;
+        counting += s.line_of_waiter(me, w.task) + code.count_reader;
         fetching += others(w.task);
     }
     (counting, fetching)

@@ -35,8 +35,8 @@ pub(in crate::machine) async fn down_write_slow(cx: &Context, lock: LockId) -> b
 async fn wait_as_writer(cx: &Context, lock: LockId) -> bool {
     let inner = cx.state().inner(lock);
     let era = with(cx, lock, |b| b.era);
-    cx.runs(|code| code.ask);
-    lock_to_wait(cx, inner, |code| code.queue).await;
+    cx.runs(|code| code.rwsem.ask);
+    lock_to_wait(cx, inner, |code| code.rwsem.queue).await;
     cx.forget_wakeups();
     queue_writer(cx, lock);
     if era.grants_writers() {
@@ -47,7 +47,7 @@ async fn wait_as_writer(cx: &Context, lock: LockId) -> bool {
         wake::wake_marked(cx, lock, false);
     } else if with(cx, lock, |b| !b.slow.wake_list.is_empty()) {
         wake::issue(cx, lock, inner, false);
-        lock_to_wait(cx, inner, |code| code.take).await;
+        lock_to_wait(cx, inner, |code| code.rwsem.look).await;
     }
     let mut slept = false;
     while !take_as_queued_writer(cx, lock) {
@@ -56,11 +56,13 @@ async fn wait_as_writer(cx: &Context, lock: LockId) -> bool {
             sleep_until_hope(cx, lock).await;
             slept = true;
         }
-        cx.runs(|code| code.attempt);
-        lock_to_wait(cx, inner, |code| code.take).await;
+        cx.runs(|code| code.rwsem.woken);
+        lock_to_wait(cx, inner, |code| code.rwsem.look).await;
     }
+    cx.runs(|code| code.rwsem.take);
+    cx.pay().await;
     spinlock::unlock(cx, inner);
-    cx.runs(|code| code.taken);
+    cx.runs(|code| code.rwsem.taken);
     slept
 }
 
@@ -92,7 +94,7 @@ async fn sleep_until_granted(cx: &Context, lock: LockId) -> bool {
     while !cx.state().take_grant(lock, cx.id) {
         cx.park_here().await;
     }
-    cx.runs(|code| code.taken);
+    cx.runs(|code| code.rwsem.taken);
     true
 }
 
