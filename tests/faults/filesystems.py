@@ -185,6 +185,42 @@ BTRFS = [
         "(0..if FAULT { 1 } else { self.copies }).map(",
     ),
     Fault(
+        "btrfs rename: never takes the log's mutex to pin the log",
+        B + "log/mod.rs",
+        "pin_for_rename<M: Machine>(&self, m: &M, locks: bool) {",
+        "pin_for_rename<M: Machine>(&self, m: &M, locks: bool) {\n        let locks = locks && !FAULT;",
+    ),
+    Fault(
+        "btrfs log: a file with the name of a deleted one logs the directory in all kernels",
+        B + "log/conflicts.rs",
+        "if !self.fsync.logs_parent_of_deleted {",
+        "if !self.fsync.logs_parent_of_deleted && !FAULT {",
+    ),
+    Fault(
+        "btrfs log: what is delayed goes into the tree first in all kernels",
+        B + "log/directory.rs",
+        "if self.fsync.directory < LogDirectory::Delayed {",
+        "if FAULT || self.fsync.directory < LogDirectory::Delayed {",
+    ),
+    Fault(
+        "btrfs log: delayed deletions are forgotten",
+        B + "log/delayed_entries.rs",
+        "let mut deletes = &entries.deletes[..];",
+        "let mut deletes = &entries.deletes[..if FAULT { 0 } else { entries.deletes.len() }];",
+    ),
+    Fault(
+        "btrfs log: delayed names are forgotten",
+        B + "log/delayed_entries.rs",
+        "let mut inserts = &entries.inserts[found..];",
+        "let mut inserts = &entries.inserts[if FAULT { entries.inserts.len() } else { found }..];",
+    ),
+    Fault(
+        "btrfs: checksums in the middle of an item are cut out in one search",
+        B + "space/csums.rs",
+        "let mut is_last = first < place;",
+        "let mut is_last = first < place;\n            if FAULT && is_last && behind > end {\n                let parts = [csums_between(first, place), csums_between(end, behind)];\n                self.replace_csums(&mut path, &parts);\n                return self.release_path(&mut path).await;\n            }",
+    ),
+    Fault(
         "btrfs rename: takes the old name out of the log in all kernels",
         B + "operations/names.rs",
         "if self.fsync.rename_unlogs {",

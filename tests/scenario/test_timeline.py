@@ -121,7 +121,7 @@ btrfs.commit_start at-once 6.7 after-previous
 btrfs.extent_map_release full-sync 5.9 old-maps
 btrfs.log_csums replace 5.9 insert
 btrfs.log_inode leaf-held 5.16 known 6.1 leaf-cloned
-btrfs.log_directory each 5.16 batches 5.17 indices 5.18 new
+btrfs.log_directory each 5.16 batches 5.17 indices 5.18 new 6.1 delayed
 ext4.dio_reads exclusive 4.9 shared
 ext4.committed_check nobody 5.5 direct 5.7 locked 6.11 lockless
 ext4.transaction_size quarter 6.11 third

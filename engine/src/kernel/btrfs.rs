@@ -175,6 +175,8 @@ choice! {
         Indices = "indices",
         /// Of these only what is new in the transaction or since the log has the directory (since 5.18).
         New = "new",
+        /// What is delayed is copied from memory, and does not go into the subvolume's tree before (since 6.1).
+        Delayed = "delayed",
     }
 }
 

@@ -286,6 +286,8 @@ rules! {
     "btrfs.full_commit" => full_commit: btrfs::FullCommit = btrfs::FullCommit::Directory;
     /// From when on a rename keeps the log from being written (`btrfs_rename`).
     "btrfs.rename_pin" => rename_pin: btrfs::RenamePin = btrfs::RenamePin::Joined;
+    /// And takes `log_mutex` to say so (`btrfs_pin_log_trans`).
+    "btrfs.pin_locks_log" => pin_locks_log: bool = false;
     /// A rename takes the old name out of the log before it puts the new one there (`__btrfs_unlink_inode`).
     "btrfs.rename_unlogs" => rename_unlogs: bool = false;
     /// Who takes a name out of a logged directory changes the directory's inode there, too (`btrfs_del_dir_entries_in_log`).
@@ -306,6 +308,8 @@ rules! {
     "btrfs.logs_parents" => logs_parents: bool = true;
     /// An fsync of a new file logs new directories above it that the log already has (`log_new_ancestors`).
     "btrfs.relogs_ancestors" => relogs_ancestors: bool = false;
+    /// An fsync of a new file with the name of a deleted one logs the directory (`log_conflicting_inodes`).
+    "btrfs.logs_parent_of_deleted" => logs_parent_of_deleted: bool = false;
     /// What an fsync that logs only what has changed waits for (`btrfs_sync_file`).
     "btrfs.fsync_wait" => fsync_wait: btrfs::FsyncWait = btrfs::FsyncWait::Writeback;
     /// How direct writes of data with checksums are done (`btrfs_direct_write`).
@@ -329,7 +333,7 @@ rules! {
     /// How an inode is logged (`btrfs_log_inode`).
     "btrfs.log_inode" => log_inode: btrfs::LogInode = btrfs::LogInode::LeafCloned;
     /// How a directory is logged (`log_dir_items`).
-    "btrfs.log_directory" => log_directory: btrfs::LogDirectory = btrfs::LogDirectory::New;
+    "btrfs.log_directory" => log_directory: btrfs::LogDirectory = btrfs::LogDirectory::Delayed;
     /// What a direct read holds; `unlocked` is the mount option `dioread_nolock` of kernels where it is exclusive.
     "ext4.dio_reads" => dio_reads: ext4::DioReads = ext4::DioReads::Shared;
     /// What a direct write holds; `relocked` is the mount option `dioread_nolock` of kernels where it is exclusive.

@@ -232,6 +232,16 @@ def test_before_5_15_the_log_waits_for_the_first_insertion_of_a_rename(tmp_path:
     assert first > 1.05 * joined
 
 
+def test_before_5_10_a_rename_takes_the_mutex_of_the_log_to_pin_it(tmp_path: Path) -> None:
+    """Whether there is a log or not."""
+    renames = "kind: mix, tasks: 1, files: 4, operations: [{op: rename}]"
+    locked, counted = (
+        run(tmp_path, renames, rules=f"btrfs.pin_locks_log: {locks}") for locks in ("true", "false")
+    )
+    assert acquired_each(locked, "btrfs.log_mutex") == pytest.approx(1, abs=0.01)
+    assert acquired_each(counted, "btrfs.log_mutex") == 0
+
+
 def test_before_5_18_a_rename_joins_the_log_to_take_the_old_name_out(tmp_path: Path) -> None:
     turns = (
         "kind: mix, tasks: 1, files: 4, file_size: 4 KiB, order: in-turn,"
@@ -274,7 +284,7 @@ def test_until_5_10_an_fsync_beside_a_full_commit_makes_another(tmp_path: Path) 
     assert waits["since-committed"] > 1.3 * waits["running"], waits
 
 
-def again(names: int, design: str) -> RunResult:
+def again(names: int, design: str, logs_parent: bool = True) -> RunResult:
     """dbench's clients with so many names, which files that are gone leave to new ones."""
     (point,) = (
         p
@@ -284,19 +294,23 @@ def again(names: int, design: str) -> RunResult:
         if p.variant == "btrfs"
     )
     spec = to_run_spec(point, 0) | {"warmup_ns": 1e7, "duration_ns": 2e8}
-    spec["kernel"]["rules"]["btrfs.log_directory"] = design
+    spec["kernel"]["rules"] |= {
+        "btrfs.log_directory": design,
+        "btrfs.logs_parent_of_deleted": logs_parent,
+    }
     return RunResult.model_validate_json(answer(spec))
 
 
 def test_a_new_file_with_the_name_of_a_deleted_one_takes_its_directory_into_the_log() -> None:
-    """`log_conflicting_inodes`: the last commit knows the name; with names for ever none is used again."""
+    """`log_conflicting_inodes`: the last commit knows the name; with names for ever none is used again. Not since 6.1."""
     other, each, new = again(1_000_000, "each"), again(100, "each"), again(100, "new")
+    since = again(100, "delayed", logs_parent=False)
     taken = [
         sum(lock.acquired for lock in result.locks if lock.name == "btrfs.directory log_mutex")
         / result.latency["Flush"].count
-        for result in (other, each, new)
+        for result in (other, each, new, since)
     ]
-    assert taken[0] == 0
+    assert taken[0] == taken[3] == 0
     assert 0.1 < taken[1] < 10
     touched = [
         the_lock(result, "btrfs.log tree L0").acquired / result.operations for result in (other, each, new)

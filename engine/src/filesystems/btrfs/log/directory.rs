@@ -1,6 +1,7 @@
 //! A directory in the log: its inode, and its entries as far as they lie in leaves that this transaction has changed
 //! (`log_directory_changes`, `log_dir_items`).
 
+use super::delayed_entries::DelayedEntries;
 use super::LogTree;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::btrfs::tree::items;
@@ -12,60 +13,92 @@ use crate::kernel::btrfs::LogDirectory;
 use crate::waist::Machine;
 use crate::waist::Side;
 
-/// Bytes of a range of a directory of which the log knows all (`struct btrfs_dir_log_item`).
-const RANGE: u32 = 8;
-
 impl Btrfs {
-    /// `btrfs_log_inode` of a directory with all its entries (`LOG_INODE_ALL`).
-    pub(super) async fn log_directory<M: Machine>(&self, m: &M, dir: DirId) {
+    /// `btrfs_log_inode` of a directory with all its entries (`LOG_INODE_ALL`). Whether entries of it were found in the tree.
+    pub(super) async fn log_directory<M: Machine>(&self, m: &M, dir: DirId) -> bool {
         let (directory, design) = (self.directory(dir), self.fsync.directory);
-        while self.commit_directory_batch(m, dir).await {}
+        self.commit_delayed_for_log(m, dir).await;
         m.lock(directory.log_mutex, Side::Write).await;
         let logged = self.new_and_logged(dir).1;
         self.drop_items(m, directory.ino).await;
         self.copy_names(m, directory.ino).await;
         self.log_directory_xattrs(m, dir).await;
+        let index = |first| Key::new(directory.ino, ItemKind::DirIndex, first);
+        let unlogged = index(if design > LogDirectory::Each { self.take_unlogged(dir) } else { 0 });
         if design < LogDirectory::Indices {
-            self.log_entries(m, Key::new(directory.ino, ItemKind::DirItem, 0), logged).await;
+            let first = Key::new(directory.ino, ItemKind::DirItem, 0);
+            self.log_entries(m, first, if logged { index(0) } else { first }).await;
         }
-        let first = if design == LogDirectory::New { self.take_unlogged(dir) } else { 0 };
-        self.log_entries(m, Key::new(directory.ino, ItemKind::DirIndex, first), logged).await;
+        let first = if design < LogDirectory::New { index(0) } else { unlogged };
+        let delayed = match design {
+            LogDirectory::Delayed => self.delayed_entries(m, dir, first).await,
+            _ => DelayedEntries::default(),
+        };
+        let last = self.log_entries(m, first, if logged { unlogged } else { first }).await;
+        let log = &self.fs_root(directory.ino).log;
+        self.log_delayed(m, log, &delayed, (last, logged)).await;
         self.set_logged(dir);
         m.unlock(directory.log_mutex, Side::Write).await;
+        last.is_some()
     }
 
-    /// `log_dir_items`: the entries of this kind from a key on, and the range that the log knows of.
-    async fn log_entries<M: Machine>(&self, m: &M, first: Key, logged: bool) {
+    /// Before 6.1 who logs a directory puts what is delayed of it into the tree first.
+    pub(super) async fn commit_delayed_for_log<M: Machine>(&self, m: &M, dir: DirId) {
+        if self.fsync.directory < LogDirectory::Delayed {
+            while self.commit_directory_batch(m, dir).await {}
+        }
+    }
+
+    /// `log_dir_items`: the entries of this kind from a key on, and the range that the log knows of. Of such before `unlogged` it is asked
+    /// whether it has them. Returns the last.
+    async fn log_entries<M: Machine>(&self, m: &M, first: Key, unlogged: Key) -> Option<Key> {
         let fs_root = self.fs_root_with(first);
-        let each = self.fsync.directory == LogDirectory::Each || logged;
-        let mut from = first;
+        let (mut from, mut found) = (first, None);
         loop {
             let Some(next) = fs_root.root.tree.borrow().first_changed(from) else { break };
             let locked = fs_root.root.locked(m);
             let ops = locked.ops().blocking(); // as `btrfs_search_forward` leaves it
             let (mut path, _) = ops.search_slot(next, Intent::Read).await;
             let entries = entries_at(&fs_root.root.tree.borrow(), path.leaf(), path.slots[0], first);
-            match entries.last() {
-                Some(_) if each => self.log_each(m, &fs_root.log, &entries).await,
-                Some(_) => self.log_insertion(m, &fs_root.log, &entries).await,
-                None => {}
+            if self.fsync.directory == LogDirectory::Each {
+                self.log_each(m, &fs_root.log, &entries).await;
+            } else {
+                self.log_batch(m, &fs_root.log, &entries, unlogged).await;
             }
             ops.release_path(&mut path).await;
+            found = entries.last().map(|entry| entry.key).or(found);
             let last = entries.last().map_or(next, |entry| entry.key);
             from = Key::new(last.objectid(), last.kind(), last.offset() + 1);
         }
-        let range = Key::new(first.objectid(), ItemKind::DirLogIndex, first.offset());
-        self.log_each(m, &fs_root.log, &[Item::new(range, RANGE)]).await;
+        self.log_range(m, &fs_root.log, first).await;
+        found
+    }
+
+    /// `process_dir_items_leaf`: those that the log lacks go there together.
+    async fn log_batch<M: Machine>(&self, m: &M, log: &LogTree, entries: &[Item], unlogged: Key) {
+        let mut batch = Vec::new();
+        for entry in entries {
+            if entry.key >= unlogged || !self.log_has(m, log, entry.key).await {
+                batch.push(*entry);
+            }
+        }
+        if !batch.is_empty() {
+            self.log_insertion(m, log, &batch).await;
+        }
+    }
+
+    async fn log_has<M: Machine>(&self, m: &M, log: &LogTree, key: Key) -> bool {
+        let locked = log.root.locked(m);
+        let ops = locked.ops().blocking();
+        let (mut path, found) = ops.search_slot(key, Intent::Read).await;
+        ops.release_path(&mut path).await;
+        found
     }
 
     /// `overwrite_item`: what the log has already it need not copy again.
     async fn log_each<M: Machine>(&self, m: &M, log: &LogTree, entries: &[Item]) {
         for entry in entries {
-            let locked = log.root.locked(m);
-            let ops = locked.ops().blocking();
-            let (mut path, found) = ops.search_slot(entry.key, Intent::Read).await;
-            ops.release_path(&mut path).await;
-            if !found {
+            if !self.log_has(m, log, entry.key).await {
                 self.log_insertion(m, log, std::slice::from_ref(entry)).await;
             }
         }
@@ -99,8 +132,7 @@ impl Btrfs {
             let directory = self.directory(old.dir);
             m.lock(directory.log_mutex, Side::Write).await;
             if !self.log_deletion(m, log, items::dir_index(directory.ino, old.index, b"").key).await {
-                let range = Key::new(directory.ino, ItemKind::DirLogIndex, old.index);
-                self.log_each(m, log, &[Item::new(range, RANGE)]).await;
+                self.log_range(m, log, Key::new(directory.ino, ItemKind::DirIndex, old.index)).await;
             }
             m.unlock(directory.log_mutex, Side::Write).await;
         }

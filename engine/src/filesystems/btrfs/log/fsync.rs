@@ -47,12 +47,14 @@ pub struct Fsync {
     pub(super) wait: FsyncWait,
     pub(super) rename_syncs: bool,
     pub(crate) rename_pin: RenamePin,
+    pub(crate) pin_locks_log: bool,
     pub(crate) rename_unlogs: bool,
     pub(super) unlink_logs_inode: bool,
     pub(crate) rename_balances: bool,
     pub(super) remembers_no_xattrs: bool,
     pub(super) logs_parents: bool,
     pub(super) relogs_ancestors: bool,
+    pub(super) logs_parent_of_deleted: bool,
 }
 
 impl Fsync {
@@ -70,12 +72,14 @@ impl Fsync {
             wait: rules.fsync_wait,
             rename_syncs: rules.rename_syncs_log,
             rename_pin: rules.rename_pin,
+            pin_locks_log: rules.pin_locks_log,
             rename_unlogs: rules.rename_unlogs,
             unlink_logs_inode: rules.unlink_logs_inode,
             rename_balances: rules.rename_balances,
             remembers_no_xattrs: rules.remembers_no_xattrs,
             logs_parents: rules.logs_parents,
             relogs_ancestors: rules.relogs_ancestors,
+            logs_parent_of_deleted: rules.logs_parent_of_deleted,
         })
     }
 }

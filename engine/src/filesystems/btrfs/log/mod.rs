@@ -6,6 +6,7 @@
 //! with the tree of log roots, into which the logs of all subvolumes are entered (`roots.rs`).
 
 mod conflicts;
+mod delayed_entries;
 mod directory;
 pub mod fsync;
 mod full_sync;
@@ -172,8 +173,18 @@ impl LogTree {
         self.batch.set(self.batch.get() + 1);
     }
 
-    /// `btrfs_pin_log_trans`: whoever wants to sync waits until this is ended.
-    pub fn pin<M: Machine>(&self, m: &M) {
+    /// `btrfs_pin_log_trans`: whoever wants to sync waits until this is ended. Before 5.10 the mutex is taken to say so.
+    pub async fn pin_for_rename<M: Machine>(&self, m: &M, locks: bool) {
+        if locks {
+            m.lock(self.mutex, Side::Write).await;
+        }
+        self.pin(m);
+        if locks {
+            m.unlock(self.mutex, Side::Write).await;
+        }
+    }
+
+    fn pin<M: Machine>(&self, m: &M) {
         m.touch(self.counters, Access::Atomic);
         self.writers.set(self.writers.get() + 1);
     }

@@ -126,15 +126,15 @@ impl Btrfs {
         }
     }
 
-    /// `log_new_ancestors_fast`: if the directory of a new file was made in this transaction as well, all that is delayed for it is
-    /// committed, and its inode and name are logged. Before 5.12 this is done again with each file.
+    /// `log_new_ancestors_fast`: if the directory of a new file was made in this transaction as well, its inode and name are logged, before 6.1
+    /// after all that is delayed for it is committed. Before 5.12 this is done again with each file.
     pub(super) async fn log_new_ancestor<M: Machine>(&self, m: &M, dir: DirId) {
         let (is_new, logged) = self.new_and_logged(dir);
         if !is_new || (logged && !self.fsync.relogs_ancestors) {
             return;
         }
         let directory = self.directory(dir);
-        while self.commit_directory_batch(m, dir).await {}
+        self.commit_delayed_for_log(m, dir).await;
         m.lock(directory.log_mutex, Side::Write).await;
         self.drop_items(m, directory.ino).await;
         self.copy_names(m, directory.ino).await;

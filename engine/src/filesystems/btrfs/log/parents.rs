@@ -23,8 +23,8 @@ impl Btrfs {
             self.read_item(m, items::inode_ref(ino, 0, b"").key, 0).await;
             for dir in self.directories_of(slot) {
                 if !self.new_and_logged(dir).1 {
-                    self.log_directory(m, dir).await;
-                    self.log_new_dentries(m, dir).await;
+                    let in_tree = self.log_directory(m, dir).await;
+                    self.log_new_dentries(m, dir, in_tree).await;
                 }
             }
         }

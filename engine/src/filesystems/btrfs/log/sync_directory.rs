@@ -42,16 +42,17 @@ impl Btrfs {
         }
         let log = &self.fs_root(self.directory(dir).ino).log;
         let mine = log.start(m, || self.needs_full_commit()).await?;
-        self.log_directory(m, dir).await;
-        self.log_new_dentries(m, dir).await;
+        let in_tree = self.log_directory(m, dir).await;
+        self.log_new_dentries(m, dir, in_tree).await;
         self.directory_is_logged(dir);
         log.end(m).await;
         Some(mine)
     }
 
-    /// `log_new_dir_dentries`: of files with new names that the log does not have, the inode and the names.
-    pub(super) async fn log_new_dentries<M: Machine>(&self, m: &M, dir: DirId) {
-        let mut looked = false;
+    /// `log_new_dir_dentries`: of files with new names that the log does not have, the inode and the names. Of such whose names are delayed,
+    /// and not in the tree, the directory's leaves are not read for that since 6.1 (`log_new_delayed_dentries`).
+    pub(super) async fn log_new_dentries<M: Machine>(&self, m: &M, dir: DirId, in_tree: bool) {
+        let mut looked = self.fsync.directory == LogDirectory::Delayed && !in_tree;
         while let Some(slot) = self.take_new_name(dir) {
             if !std::mem::replace(&mut looked, true) {
                 self.read_changed_entries(m, dir).await;

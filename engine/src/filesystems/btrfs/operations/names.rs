@@ -106,11 +106,11 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         let pin = self.fsync.rename_pin;
         let log = &self.fs_root(inode.ino).log;
         if pin == RenamePin::First {
-            log.pin(m);
+            log.pin_for_rename(m, self.fsync.pin_locks_log).await;
         }
         self.extend(m, items::inode_ref(inode.ino, new.ino, names.to), self.costs.rename_ref).await;
         if pin == RenamePin::Inserted {
-            log.pin(m);
+            log.pin_for_rename(m, self.fsync.pin_locks_log).await;
         }
         if names.into != dir {
             self.record_rename(m, file.inode, dir).await;

@@ -2,72 +2,87 @@
 //! there is in `csum_blocks.rs`.
 
 use crate::filesystems::btrfs::tree::items;
-use crate::filesystems::btrfs::tree::key::{size, Item, ItemKind, EXTENT_CSUM_OBJECTID};
+use crate::filesystems::btrfs::tree::key::{size, Item, ItemKind, EXTENT_CSUM_OBJECTID, ITEM_HEAD};
 use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
 use crate::filesystems::btrfs::tree::path::Path;
 use crate::filesystems::btrfs::tree::search::{Intent, TreeOps};
 use crate::filesystems::btrfs::tree::Tree;
 use crate::filesystems::BLOCK;
-use arrayvec::ArrayVec;
 
 /// Sums that an item may have: a leaf has room for them and another item's head (`MAX_CSUM_ITEMS`).
 pub(super) const MOST_SUMS: u64 = 4000;
 
 impl<L: TreeLocks> TreeOps<'_, L> {
-    /// `btrfs_del_csums`: what an item has besides stays.
+    /// `btrfs_del_csums`, from the end on: what an item has besides stays. Sums in the middle of an item take three searches: it is split where they
+    /// begin, then they are cut off the second part, and the third finds none.
     pub async fn delete_csums(&self, place: u64, bytes: u64) {
-        let mut end = place + bytes.next_multiple_of(u64::from(BLOCK));
-        while end > place {
-            let last = items::csums(end - u64::from(BLOCK), 1).key;
+        let end = place + bytes.next_multiple_of(u64::from(BLOCK));
+        let last = items::csums(end - u64::from(BLOCK), 1).key;
+        loop {
             let (mut path, found) = self.search_slot(last, Intent::Delete).await;
-            if !found {
-                match path.slots[0].checked_sub(1) {
-                    Some(slot) => path.slots[0] = slot,
-                    None => return self.release_path(&mut path).await,
-                }
-            }
-            let item = self.tree().items(path.leaf())[path.slots[0]];
-            let (first, behind) = (item.key.offset(), ends(&item).unwrap_or(0));
-            if behind <= place {
+            let (leaf, slot) = (path.leaf(), if found { Some(path.slots[0]) } else { path.slots[0].checked_sub(1) });
+            let item = slot.map(|slot| self.tree().items(leaf)[slot]);
+            let Some(item) = item.filter(|item| ends(item) > Some(place)) else {
+                self.locks.work(Work::CsumLookup).await;
                 return self.release_path(&mut path).await;
-            }
-            let (from, to) = (first.max(place), behind.min(end));
+            };
+            path.slots[0] = slot.unwrap_or(0);
             self.locks.work(Work::CsumItem).await;
-            let kept = (from > first).then(|| items::csums(first, (from - first) / u64::from(BLOCK)));
-            let rest = (to < behind).then(|| items::csums(to, (behind - to) / u64::from(BLOCK)));
-            let left = self.cut_item(&mut path, kept, rest).await;
-            self.release_path(&mut path).await;
-            if let Some(rest) = left {
-                let (mut path, _) = self.insert_items(&[rest]).await;
-                self.release_path(&mut path).await;
+            let (first, behind) = (item.key.offset(), ends(&item).unwrap_or(0));
+            let mut is_last = first < place;
+            if first >= place && behind <= end {
+                is_last = self.delete_items_of_csums(&mut path, place).await;
+            } else if is_last && behind > end {
+                is_last = false;
+                if self.tree().free_space(leaf) < ITEM_HEAD {
+                    self.release_path(&mut path).await;
+                    (path, _) = self.search_slot(last, Intent::Insert(ITEM_HEAD)).await;
+                // `setup_leaf_for_split`
+                } else {
+                    self.replace_csums(&mut path, &[csums_between(first, place), csums_between(place, behind)]);
+                }
+            } else {
+                let stays = if is_last { csums_between(first, place) } else { csums_between(end, behind) };
+                self.replace_csums(&mut path, &[stays]);
             }
-            end = from;
+            self.release_path(&mut path).await;
+            if is_last {
+                return;
+            }
         }
     }
 
-    /// Leaves of the item at the path its front, its end, both or nothing, while nobody else sees the leaf (`truncate_one_csum`,
-    /// `btrfs_split_item`). Returns an end for which the leaf has no room.
-    async fn cut_item(&self, path: &mut Path, kept: Option<Item>, rest: Option<Item>) -> Option<Item> {
+    /// Deletes the item at the path and those before it in its leaf that begin at a place or behind it. Whether one begins there.
+    async fn delete_items_of_csums(&self, path: &mut Path, place: u64) -> bool {
+        let (run, first) = {
+            let tree = self.tree();
+            let here = &tree.items(path.leaf())[..=path.slots[0]];
+            let inside = here.iter().rev().take_while(|item| ends(item).is_some() && item.key.offset() >= place);
+            let run = inside.count();
+            (run, here[here.len() - run].key.offset())
+        };
+        path.slots[0] -= run - 1;
+        self.del_items(path, run).await;
+        first == place
+    }
+
+    /// Puts these in the place of the item at the path, whose leaf has room for them (`truncate_one_csum`, `btrfs_split_item`).
+    fn replace_csums(&self, path: &mut Path, parts: &[Item]) {
         let (leaf, slot) = (path.leaf(), path.slots[0]);
-        let bytes: u32 = kept.iter().chain(&rest).map(Item::bytes).sum();
-        let room = self.tree().free_space(leaf) + self.tree().items(leaf)[slot].bytes();
-        let (stays, left) = if bytes <= room { (rest, None) } else { (None, rest) };
-        let parts: ArrayVec<Item, 2> = kept.into_iter().chain(stays).collect();
-        if parts.is_empty() {
-            self.del_items(path, 1).await;
-            return left;
-        }
         {
             let mut tree = self.tree.borrow_mut();
             tree.remove_items(leaf, slot, 1);
-            tree.insert_items(leaf, slot, &parts);
+            tree.insert_items(leaf, slot, parts);
             if slot == 0 {
                 tree.fixup_low_keys(path, parts[0].key, 1);
             }
         }
         self.locks.change(leaf);
-        left
     }
+}
+
+fn csums_between(first: u64, behind: u64) -> Item {
+    items::csums(first, (behind - first) / u64::from(BLOCK))
 }
 
 impl Tree {
@@ -117,9 +132,9 @@ pub(super) fn ends(item: &Item) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::filesystems::btrfs::subvolume::now;
-    use crate::filesystems::btrfs::tree::locks::NoLocks;
+    use crate::filesystems::btrfs::tree::locks::{NoLocks, Unlocked};
     use crate::filesystems::btrfs::tree::search::DEFAULT_RULES;
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
 
     fn after(change: impl FnOnce(&TreeOps<'_, NoLocks>)) -> Vec<(u64, u64)> {
         let tree = RefCell::new(Tree::new());
@@ -143,6 +158,34 @@ mod tests {
         assert_eq!(deleted(104, 2), [(100, 4), (106, 4)]);
         assert_eq!(deleted(100, 10), []);
         assert_eq!(deleted(50, 10), [(100, 10)]);
+    }
+
+    /// How often it was searched for sums.
+    #[derive(Default)]
+    struct Searched(Cell<u32>);
+
+    impl Unlocked for Searched {
+        fn work(&self, work: Work) {
+            let searched = matches!(work, Work::CsumItem | Work::CsumLookup);
+            self.0.set(self.0.get() + u32::from(searched));
+        }
+    }
+
+    #[test]
+    fn a_deletion_searches_again_behind_what_it_has_cut() {
+        let searches = |first: u64, blocks: u64| {
+            let (tree, locks) = (RefCell::new(Tree::new()), Searched::default());
+            let ops = TreeOps::new(&tree, &locks, DEFAULT_RULES);
+            now(ops.add_csums(100 * 4096, 10 * 4096));
+            locks.0.set(0);
+            now(ops.delete_csums(first * 4096, blocks * 4096));
+            locks.0.get()
+        };
+        assert_eq!(searches(50, 10), 1, "nothing is there");
+        assert_eq!(searches(100, 10), 1, "the whole item");
+        assert_eq!(searches(108, 2), 1, "its end");
+        assert_eq!(searches(100, 3), 2, "its front");
+        assert_eq!(searches(104, 2), 3, "from its middle");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::filesystems::btrfs::tree::key::{Item, Key, LEAF_DATA};
 use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
 use crate::filesystems::btrfs::tree::path::Path;
 use crate::filesystems::btrfs::tree::search::{Intent, TreeOps};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// From so many items on, the task that added one starts a worker (`BTRFS_DELAYED_BACKGROUND`).
 pub const BACKGROUND: usize = 128;
@@ -21,7 +21,8 @@ pub const BATCH: usize = 16;
 struct DelayedNode {
     ino: u64,
     inserts: VecDeque<Item>,
-    deletes: VecDeque<Key>,
+    /// Items to delete, and whether the log knows of it.
+    deletes: BTreeMap<Key, bool>,
     inode_dirty: bool,
     prepared: bool,
 }
@@ -76,7 +77,7 @@ pub struct DelayedRoot {
 impl DelayedRoot {
     /// A directory with nothing that waits; its number.
     pub fn add_directory(&mut self, ino: u64) -> u32 {
-        let (inserts, deletes) = (VecDeque::new(), VecDeque::new());
+        let (inserts, deletes) = Default::default();
         self.nodes.push(DelayedNode { ino, inserts, deletes, inode_dirty: false, prepared: false });
         (self.nodes.len() - 1) as u32
     }
@@ -111,8 +112,7 @@ impl DelayedRoot {
             self.items -= 1;
             return;
         }
-        let at = node.deletes.partition_point(|other| *other < key);
-        node.deletes.insert(at, key);
+        node.deletes.insert(key, false);
         self.items += 1;
         self.prepare(dir);
     }
@@ -192,9 +192,21 @@ impl DelayedRoot {
             return Some(Batch::Insert(node.inserts.drain(..count).collect()));
         }
         if !node.deletes.is_empty() {
-            return Some(Batch::Delete(std::mem::take(&mut node.deletes)));
+            return Some(Batch::Delete(std::mem::take(&mut node.deletes).into_keys().collect()));
         }
         std::mem::take(&mut node.inode_dirty).then(|| Batch::Inode(inode_key(node.ino)))
+    }
+
+    /// `btrfs_log_get_delayed_items`: insertions from an index on, and deletions that the log does not know of, which it is told now.
+    pub fn take_unlogged(&mut self, dir: u32, first: Key) -> (Vec<Item>, Vec<Key>) {
+        let node = &mut self.nodes[dir as usize];
+        let inserts = node.inserts.iter().filter(|item| item.key >= first).copied().collect();
+        let unlogged = node.deletes.iter_mut().filter(|(_, logged)| !**logged);
+        let deletes = unlogged.map(|(key, logged)| {
+            *logged = true;
+            *key
+        });
+        (inserts, deletes.collect())
     }
 
     /// Whether a worker that may commit so many more goes on with the next.
@@ -209,8 +221,8 @@ impl DelayedRoot {
     }
 }
 
-/// How many items one insertion takes: as many as an empty leaf holds.
-fn batch_len<'i>(items: impl Iterator<Item = &'i Item>) -> usize {
+/// How many items one insertion takes, if any: as many as an empty leaf holds.
+pub fn batch_len<'i>(items: impl Iterator<Item = &'i Item>) -> usize {
     let bytes = items.scan(0, |sum, item| {
         *sum += item.bytes();
         Some(*sum)

@@ -69,6 +69,8 @@ pub trait Unlocked {
     }
     /// As [`TreeLocks::give_back`].
     fn give_back(&self, _place: u64, _level: usize) {}
+    /// As [`TreeLocks::work`].
+    fn work(&self, _work: Work) {}
 }
 
 impl<U: Unlocked> TreeLocks for U {
@@ -80,7 +82,9 @@ impl<U: Unlocked> TreeLocks for U {
     fn look_into(&self, _: BlockId) {}
     fn change(&self, _: BlockId) {}
     async fn unlock(&self, _: BlockId, _: Side) {}
-    async fn work(&self, _: Work) {}
+    async fn work(&self, work: Work) {
+        Unlocked::work(self, work);
+    }
     async fn place(&self, level: usize) -> u64 {
         Unlocked::place(self, level)
     }
