@@ -124,6 +124,8 @@ class _Machine(Protocol):
         """Access a line at once; what it costs is owed and paid with the task's next run."""
     def touch_beside(self, task: int, lock: int, access: str, /) -> None:
         """Access what lies in the line of a lock's word, at the same price."""
+    def stored(self, task: int, /) -> int:
+        """When all stores that a task has made are done; a machine without store buffers says now."""
     def has_queued(self, task: int, /) -> bool:
         """Whether a task has queued for a line behind others and owes the time until it has it."""
     def new_class(self, name: str, role: str, /) -> int:

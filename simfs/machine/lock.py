@@ -169,6 +169,7 @@ class Lock:
 
     def attempt(self, task: Task, side: Side) -> bool:
         """Acquire the lock if that needs no waiting."""
+        task.drain()
         return self._taken(task, self.try_lock, side)
 
     def attempt_spinning(self, task: Task, side: Side) -> Attempt:
@@ -182,6 +183,7 @@ class Lock:
         So nobody waits for a holder that is not there yet. Who has the line to itself was the last to use the lock and
         goes on in debt: nobody is about to ask for it, and that saves an event.
         """
+        task.drain()
         cpu, locks = task.cpu.number, [self, self.inner] if self.inner else [self]
         if any(lock.line.is_elsewhere(cpu) for lock in locks):
             yield from task.pay()

@@ -180,22 +180,38 @@ class Task:
     def access(self, line: Line, access: Access) -> None:
         """Access a line after what the task owes; what it waits for is added to that.
 
-        A store waits in the store buffer, also that of a load and a store where the CPU has a copy to load from; an
-        atomic access waits for all of them (x86).
+        A store waits in the store buffer, also that of a load and a store; an atomic access waits for all of them
+        (x86).
         """
         now, topology, cpu = self.machine.now, self.machine.topology, self.cpu.number
-        buffered = access is Access.STORE or (access is Access.WRITE and line.has_copy(cpu))
+        if access is Access.WRITE and not line.has_copy(cpu):
+            self._load_and_store(line)
+            return
         at = now + self.segment.debt
         if access is Access.ATOMIC:
             at = max(at, self.stores_until)
         queues = line.busy_until > at
         done = at + line.access(topology, cpu, at, access)
-        if buffered:
+        if access in (Access.STORE, Access.WRITE):
             self.stores_until = max(self.stores_until, done)
             done = at + topology.hit
         elif queues and done > at + without_transfer(topology, access):
             self.queued_until = done
         self.segment.debt = done - now
+
+    def _load_and_store(self, line: Line) -> None:
+        """Load from a line of which it has no copy, and store to it.
+
+        The load brings a copy, and the store takes the others away.
+        """
+        self.access(line, Access.READ)
+        topology, loaded = self.machine.topology, self.machine.now + self.segment.debt
+        stored = loaded + line.access(topology, self.cpu.number, loaded, Access.STORE)
+        self.stores_until = max(self.stores_until, stored)
+
+    def drain(self) -> None:
+        """What it does next is atomic, as taking a lock: that begins when all its stores are done."""
+        self.segment.debt = max(self.segment.debt, self.stores_until - self.machine.now)
 
     def read(self, line: Line) -> None:
         """Load from a line."""

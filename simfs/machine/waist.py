@@ -50,6 +50,10 @@ class Waist:
         """Access what lies in the line of a lock's word."""
         self._task(task).access(self.machine.locks[lock].line, Access(access))
 
+    def stored(self, task: int) -> int:
+        """When all stores that a task has made are done."""
+        return self._task(task).stores_until
+
     def has_queued(self, task: int) -> bool:
         """Whether a task has queued for a line and does not have it yet."""
         return self._task(task).has_queued

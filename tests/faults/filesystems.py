@@ -8,6 +8,12 @@ from faults.fault import B, E, Fault, X
 
 XFS = [
     Fault(
+        "lockref: what others gave back does not make an attempt succeed",
+        E + "filesystems/names/lockref.rs",
+        "self.add(attempt.adds);",
+        "self.add(if FAULT { 1 } else { attempt.adds });",
+    ),
+    Fault(
         "xfs write-back: waits for the AGF of the last block's group",
         X + "operations/fsync.rs",
         "for agno in (first..count).chain(0..first) {",

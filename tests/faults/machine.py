@@ -87,6 +87,25 @@ MACHINE = [
         "    if !FAULT {\n        s.touch_lock(cx.id, lock, Access::Atomic);\n    }\n    leave(",
     ),
     Fault(
+        "line: a load brings what is then stored to",
+        M + "task.rs",
+        "            Access::Write => return self.load_and_store(topology, line, now),",
+        "            Access::Write if FAULT => false,\n"
+        "            Access::Write => return self.load_and_store(topology, line, now),",
+    ),
+    Fault(
+        "lock: who asks for it has not waited for its stores",
+        M + "task.rs",
+        "self.segment.debt.max(self.stores_until.saturating_sub(now));",
+        "self.segment.debt.max(if FAULT { 0 } else { self.stores_until.saturating_sub(now) });",
+    ),
+    Fault(
+        "pthread mutex: a release is seen before those who asked before",
+        M + "locks/futex.rs",
+        "if s.has_queued(cx.id) {\n            return Some(Box::pin(unlock_later",
+        "if !FAULT && s.has_queued(cx.id) {\n            return Some(Box::pin(unlock_later",
+    ),
+    Fault(
         "line: a reader leaves the owner its exclusive copy",
         M + "caches/line.rs",
         "self.owner = takes.then_some(cpu);",

@@ -52,8 +52,12 @@ def test_hyper_threads_of_a_busy_core_are_bound_last() -> None:
 
 
 def test_protected_lines_follow_the_lock() -> None:
-    """A second task: each hold fetches all lines of the group from the other one."""
-    for tasks, fetched in ((1, 0.0), (2, REMOTE * (1 + 3 / FREE["line_overlap"]))):
+    """A second task: each hold loads all lines of the group from the other one, and stores to them.
+
+    The store to the next one's node is on its way while those wait.
+    """
+    lines = REMOTE * (1 + 3 / FREE["line_overlap"])
+    for tasks, fetched in ((1, 0.0), (2, 2 * lines - REMOTE)):
         bare, loaded = (cycle_ns(sockets("spread", tasks, data_lines=lines)) for lines in (0, 4))
         assert loaded - bare == pytest.approx(fetched, rel=0.02)
 

@@ -59,6 +59,13 @@ def test_both_system_calls_take_their_code() -> None:
     )
 
 
+def test_a_release_that_queues_for_the_line_holds_the_mutex_until_it_comes() -> None:
+    """Whoever asked for the word before, to mark it or to sleep, finds the mutex held."""
+    far = {**REAL, "instruction": 1.0, "line_llc": 500}
+    lock = the_lock(simulate(cycle(4, think_ns=2000, hold_ns=300, duration_ns=3e6, costs=far)))
+    assert lock.hold_total_ns / lock.acquired > 300 + 1.5 * far["line_llc"]
+
+
 def test_who_comes_takes_it_before_who_was_woken() -> None:
     """A wake-up is a hint: while the first sleeper wakes, a task that runs takes the mutex."""
     lock = the_lock(simulate(cycle(12, think_ns=200, hold_ns=300)))

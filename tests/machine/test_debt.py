@@ -24,7 +24,7 @@ Run = Callable[..., str]
 
 
 def spec(kind: str, tasks: int) -> Spec:
-    made = lock_cycle(kind, tasks, costs={"line_hit": 1, "line_llc": MISS}, duration_ns=3e5)
+    made = lock_cycle(kind, tasks, costs={"line_hit": 1, "line_llc": MISS}, duration_ns=6e5)
     return made | {"workload": {"kind": "python", "tasks": tasks, "params": {}}}
 
 
@@ -95,4 +95,4 @@ def test_a_hold_in_debt_when_the_window_begins_counts_from_when_it_is_paid(run: 
         answer = RunResult.model_validate_json(run(json.dumps(given), a_lock_each, busy))
         for lock in answer.locks:
             assert lock.hold_max_ns <= HOLD + 10
-            assert lock.hold_total_ns <= (lock.acquired + 1) * (HOLD + 10)
+            assert lock.hold_total_ns <= (lock.acquired + 2) * (HOLD + 10)  # each task may be in one

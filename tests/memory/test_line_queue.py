@@ -94,7 +94,7 @@ def additions(task: Task) -> Generator[Step, Any, None]:
     while True:
         yield task.begin()
         yield task.run(task.exponential(10.0))
-        yield task.touch(task.shared, "write")
+        yield task.fetch_add(task.shared, 1)
         yield task.end("cycle")
 
 
@@ -110,8 +110,9 @@ def test_a_line_for_which_all_queue_is_at_each_cache_once_a_round(caches: int, r
     made = lock_cycle("qspinlock", tasks, costs=costs, duration_ns=4e6, warmup_ns=1e6)
     made["machine"]["cpus_per_llc"] = tasks // caches
     made["workload"] = {"kind": "python", "tasks": tasks, "params": {}}
+    made["kernel"]["locks"] = {"futex.bucket": "qspinlock"}
     answer = RunResult.model_validate_json(
-        run(json.dumps(made), additions, lambda machine: machine.new_line())
+        run(json.dumps(made), additions, lambda machine: machine.new_word())
     )
     apart = caches if caches > 1 else 0
     assert ways(answer) == pytest.approx((apart * far + (tasks - apart) * WAY) / tasks / WAY, rel=0.06)

@@ -225,7 +225,8 @@ def test_lines_that_others_write_cost_a_transfer() -> None:
 
     alone = simulate(worker, lambda machine: machine.new_line(), spec(tasks=1))
     together = simulate(worker, lambda machine: machine.new_line(), spec(tasks=2))
-    assert together.latency["touch"].mean_ns > 2 * alone.latency["touch"].mean_ns
+    # while a store waits for the line, its task goes on with what it has stored
+    assert together.latency["touch"].mean_ns > 1.5 * alone.latency["touch"].mean_ns
 
 
 def test_what_lies_beside_a_lock_is_in_the_line_of_its_word() -> None:

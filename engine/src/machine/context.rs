@@ -83,6 +83,10 @@ impl Machine for Context {
         self.state().touch_lock(self.id, part, access);
     }
 
+    fn stored(&self) -> Time {
+        self.state().tasks[self.id as usize].stores_until
+    }
+
     fn settle(&self) -> impl Future<Output = ()> {
         self.go_through(|s, me| s.settle(me))
     }

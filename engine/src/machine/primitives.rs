@@ -127,11 +127,6 @@ impl Context {
         Suspend(Some(|| ())).await;
     }
 
-    /// What the task owes.
-    pub(super) fn debt(&self) -> Time {
-        self.state().tasks[self.id as usize].segment.total()
-    }
-
     /// Stays on the CPU until a lock asks for a look ([`State::spin_check`]) or `until` comes, and at least until what
     /// the task owes is paid.
     pub(super) async fn spin(&self, until: SpinUntil) {

@@ -324,13 +324,14 @@ impl Task {
     }
 
     /// Accesses `line` after what it owes; what it waits for is added to that. A store waits in the store buffer, also that of
-    /// a load and a store where it has a copy to load from; an atomic access waits for all of them (x86).
+    /// a load and a store; an atomic access waits for all of them (x86).
     #[inline(always)]
     pub fn access(&mut self, topology: &Topology, line: &mut Line, now: Time, access: Access) {
         let mut at = now + self.segment.debt;
         let buffered = match access {
             Access::Store => true,
-            Access::Write => line.has_copy(self.cpu),
+            Access::Write if line.has_copy(self.cpu) => true,
+            Access::Write => return self.load_and_store(topology, line, now),
             Access::Read => false,
             Access::Atomic => {
                 at = at.max(self.stores_until);
@@ -348,6 +349,21 @@ impl Task {
         if queues && done > at + topology.without_transfer(access) {
             self.queued_until = done;
         }
+    }
+
+    /// Loads from a line of which it has no copy, and stores to it: the load brings a copy, and the store takes the others away.
+    #[inline(never)]
+    fn load_and_store(&mut self, topology: &Topology, line: &mut Line, now: Time) {
+        self.access(topology, line, now, Access::Read);
+        let loaded = now + self.segment.debt;
+        let stored = loaded + line.access(topology, self.cpu, loaded, Access::Store);
+        self.stores_until = self.stores_until.max(stored);
+    }
+
+    /// What it does next is atomic, as taking a lock: that begins when all its stores are done, which it owes until then.
+    #[inline(always)]
+    pub fn drain(&mut self, now: Time) {
+        self.segment.debt = self.segment.debt.max(self.stores_until.saturating_sub(now));
     }
 
     /// Books the time since the last change of state, then changes it; its CPU has idled for `idle_clock`.

@@ -59,6 +59,10 @@ pub trait Machine: Clone + 'static {
     fn touch(&self, line: LineId, access: Access);
     /// The same of what lies in the cache line of a lock's word.
     fn touch_beside(&self, lock: LockId, access: Access);
+    /// When all stores that it has made are done: until then others see what was there before. A machine without store buffers says now.
+    fn stored(&self) -> Time {
+        self.now()
+    }
     /// Pays what it owes if it has queued for a line behind others: those behind it take the line away before it comes to it again.
     fn settle(&self) -> impl Future<Output = ()>;
     /// Pays all that it owes: the lines that it has touched are there before it goes on.

@@ -52,9 +52,14 @@ class PthreadMutex(SleepingLock):
         return slept
 
     def release(self, task: Task, side: Side) -> Steps:
-        """`lll_unlock`, and `futex_wake` of one where somebody may wait."""
+        """`lll_unlock`, and `futex_wake` of one where somebody may wait.
+
+        Who has queued for the line has not given the mutex back before it comes.
+        """
         task.segment.debt += self.code.pthread
+        task.queued_until = 0
         task.atomic(self.line)
+        yield from task.settle()
         self.end_hold()
         waited_for, self.word = self.word == WAITED_FOR, FREE
         if waited_for:

@@ -27,7 +27,7 @@ class Semaphore(SleepingLock):
 
     def try_fast(self, task: Task, side: Side) -> bool:
         """`down_trylock`: takes the inner raw spinlock, looks, leaves."""
-        task.write(self.line)
+        task.atomic(self.line)
         if self.wait_lock.holder is not None or self.count == 0:
             return False
         self._begin(task)

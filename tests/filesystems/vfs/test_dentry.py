@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,34 @@ def test_a_pause_before_the_next_attempt_costs_the_more_the_more_cpus_meet(tmp_p
     assert gains == sorted(gains)
     assert gains[0] < 1.2
     assert gains[2] > 1.5
+
+
+def transfers_a_change(tasks: int, comes_back: bool, changes: int = 20_000) -> float:
+    """Of a count that so many change all the time, in no order, each by turns up and down (or only up).
+
+    Each change is a look and as many exchanges as it takes to find what was seen last.
+    """
+    draws, count, transfers, done = random.Random(1), 0, 0, 0
+    seen: list[int | None] = [None] * tasks
+    adds = [1] * tasks
+    while done < changes:
+        task, transfers = draws.randrange(tasks), transfers + 1
+        if seen[task] != count:
+            seen[task] = count
+            continue
+        count, seen[task], done = count + adds[task], None, done + 1
+        adds[task] *= -1 if comes_back else 1
+    return transfers / changes
+
+
+@pytest.mark.parametrize("tasks", [8, 24])
+def test_an_attempt_succeeds_where_others_gave_back_what_they_took(tmp_path: Path, tasks: int) -> None:
+    """What is compared is the count, not whether it was changed."""
+    made = spec(tmp_path, "fstat", tasks, fstat="empty-path", dentry_ref="limited")
+    transfer = made["machine"]["costs"]["line_llc"]
+    took = 1 / (2 * rate(simulate(made)) * transfer)
+    assert took == pytest.approx(transfers_a_change(tasks, comes_back=True), rel=0.15)
+    assert took < 0.87 * transfers_a_change(tasks, comes_back=False)
 
 
 def test_before_3_12_every_reference_takes_the_spinlock(tmp_path: Path) -> None:

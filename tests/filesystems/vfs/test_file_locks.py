@@ -80,7 +80,7 @@ def test_where_each_lock_asks_who_waits_processes_with_files_of_their_own_meet(t
 def test_processes_that_lock_one_file_look_at_the_ranges_of_the_others(tmp_path: Path) -> None:
     """Each has its own range; threads have theirs together."""
     processes, threads = (
-        rate(simulate(pair(tmp_path, 8, threads=threads, shared=True))) for threads in (False, True)
+        rate(simulate(pair(tmp_path, 16, threads=threads, shared=True))) for threads in (False, True)
     )
     assert processes < threads
 

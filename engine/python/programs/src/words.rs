@@ -1,7 +1,9 @@
 //! Words that programs written in Python share, on cache lines, and the futex of each.
 //!
-//! An access takes effect when the line is there and what the task owes is paid. A compare-and-exchange that has failed has fetched
-//! the line; if its task tries again at once, with what it found, that comes before anybody takes the line away.
+//! An access takes effect when the line is there and what the task owes is paid. A store waits in the store buffer behind all who have
+//! asked for the line before: until it is done, others find what was there (its own task finds what it stored). A
+//! compare-and-exchange that has failed has fetched the line; if its task tries again at once, with what it found, that comes before
+//! anybody takes the line away.
 //!
 //! `futex_wait` and `futex_wake` follow `kernel/futex/waitwake.c` 6.12: the value is looked at under the lock of the hash bucket; who
 //! is woken is taken from the queue under it, in the order of coming, and woken after. Each word has a bucket of its own.
@@ -20,6 +22,8 @@ struct Shared {
     line: LineId,
     bucket: LockId,
     value: i64,
+    /// Who has stored what, and when that is done.
+    stores: VecDeque<(TaskId, i64, Time)>,
     /// Whose compare-and-exchange failed last, and when.
     failed: Option<(TaskId, Time)>,
     waiters: VecDeque<TaskId>,
@@ -44,7 +48,7 @@ impl Words {
     /// Makes a word with this value, on this line.
     pub fn add(&self, value: i64, line: LineId, bucket: LockId) -> Word {
         let mut words = self.0.borrow_mut();
-        words.push(Shared { line, bucket, value, failed: None, waiters: VecDeque::new() });
+        words.push(Shared { line, bucket, value, stores: VecDeque::new(), failed: None, waiters: VecDeque::new() });
         Word { number: words.len() - 1, line }
     }
 
@@ -53,17 +57,30 @@ impl Words {
         let access = match operation {
             Operation::FutexWait(expected) => return self.wait(m, word, expected).await,
             Operation::FutexWake(most) => return self.wake(m, word, most).await,
+            Operation::Store(new) => return self.store(m, word, new).await,
             Operation::Load => Access::Read,
-            Operation::Store(_) => Access::Store,
             _ => Access::Atomic,
         };
+        self.0.borrow_mut()[word].settle(m.now());
         if !self.tries_again(m, word, operation) {
             let line = self.0.borrow()[word].line;
             arrives(m, line, access).await;
         }
-        let before = self.change(word, operation);
+        let before = self.0.borrow_mut()[word].change(m.task(), m.now(), operation);
         let fails = matches!(operation, Operation::CompareExchange(expected, _) if before != expected);
         self.0.borrow_mut()[word].failed = fails.then(|| (m.task(), m.now()));
+        before
+    }
+
+    async fn store<M: Machine>(&self, m: &M, word: usize, new: i64) -> i64 {
+        let (line, before) = {
+            let shared = &mut self.0.borrow_mut()[word];
+            shared.failed = None;
+            (shared.line, shared.change(m.task(), m.now(), Operation::Load))
+        };
+        m.touch(line, Access::Store);
+        self.0.borrow_mut()[word].stores.push_back((m.task(), new, m.stored()));
+        m.run(Account::System, 0).await;
         before
     }
 
@@ -74,23 +91,11 @@ impl Words {
             && shared.failed == Some((m.task(), m.now()))
     }
 
-    fn change(&self, word: usize, operation: Operation) -> i64 {
-        let value = &mut self.0.borrow_mut()[word].value;
-        let before = *value;
-        match operation {
-            Operation::Store(new) | Operation::Exchange(new) => *value = new,
-            Operation::CompareExchange(expected, new) if before == expected => *value = new,
-            Operation::FetchAdd(more) => *value = before.wrapping_add(more),
-            _ => (),
-        }
-        before
-    }
-
     async fn wait<M: Machine>(&self, m: &M, word: usize, expected: i64) -> i64 {
         let (line, bucket) = (self.0.borrow()[word].line, self.0.borrow()[word].bucket);
         m.lock(bucket, Side::Write).await;
         arrives(m, line, Access::Read).await;
-        let waits = self.0.borrow()[word].value == expected;
+        let waits = self.0.borrow_mut()[word].change(m.task(), m.now(), Operation::Load) == expected;
         if waits {
             self.0.borrow_mut()[word].waiters.push_back(m.task());
         }
@@ -125,4 +130,31 @@ impl Words {
 async fn arrives<M: Machine>(m: &M, line: LineId, access: Access) {
     m.touch(line, access);
     m.run(Account::System, 0).await;
+}
+
+impl Shared {
+    /// Stores that are done by now are there for all.
+    fn settle(&mut self, now: Time) {
+        while let Some(&(_, new, _)) = self.stores.front().filter(|(.., done)| *done <= now) {
+            self.value = new;
+            self.stores.pop_front();
+        }
+    }
+
+    /// What `task` does to it, now that it has the line. Returns what it finds.
+    fn change(&mut self, task: TaskId, now: Time, operation: Operation) -> i64 {
+        self.settle(now);
+        let before = self.value;
+        match operation {
+            Operation::Load => {
+                let own = self.stores.iter().rev().find(|(by, ..)| *by == task);
+                return own.map_or(before, |&(_, new, _)| new);
+            }
+            Operation::Exchange(new) => self.value = new,
+            Operation::CompareExchange(expected, new) if before == expected => self.value = new,
+            Operation::FetchAdd(more) => self.value = before.wrapping_add(more),
+            _ => (),
+        }
+        before
+    }
 }

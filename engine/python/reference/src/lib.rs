@@ -140,6 +140,10 @@ impl Machine for Foreign {
         self.tell("touch_beside", (self.task, lock, word_of(access)));
     }
 
+    fn stored(&self) -> Time {
+        self.ask("stored", (self.task,))
+    }
+
     async fn settle(&self) {
         if self.ask("has_queued", (self.task,)) {
             self.take(Step::Run(Account::System, 0)).await;

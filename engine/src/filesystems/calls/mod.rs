@@ -198,9 +198,9 @@ impl Calls {
         self.rename_lock.path_init(m).await;
         dentries.walk(m, file);
         m.run(Account::System, c.stat.saturating_sub(c.fstat)).await;
-        dentries.count(m, file).await;
+        dentries.get(m, file).await;
         m.run(Account::System, c.fstat.min(c.stat)).await;
-        dentries.count(m, file).await;
+        dentries.put(m, file).await;
     }
 
     /// `fstat`.
@@ -213,9 +213,9 @@ impl Calls {
         self.rename_lock.path_init(m).await;
         let part = self.costs.fstat / 3; // the call's entry, vfs_getattr, cp_new_stat and exit: how they divide it was not measured
         m.run(Account::System, self.costs.empty_path + part).await;
-        self.dentries.count(m, file).await;
+        self.dentries.get(m, file).await;
         m.run(Account::System, part).await;
-        self.dentries.count(m, file).await;
+        self.dentries.put(m, file).await;
         m.run(Account::System, self.costs.fstat - 2 * part).await;
     }
 

@@ -15,7 +15,7 @@ impl Calls {
     /// (`complete_walk`), the open file another (`do_dentry_open`), and the walk's is given back (`terminate_walk`).
     pub async fn open<M: Machine>(&self, m: &M, dir: DirId, file: &File, (walk, rest): (Time, Time)) {
         self.walk_to_open(m, file, walk).await;
-        self.dentries.count(m, file).await;
+        self.dentries.get(m, file).await;
         self.opened(m, dir, file, rest).await;
     }
 
@@ -33,12 +33,12 @@ impl Calls {
     pub async fn look_up_locked<M: Machine>(&self, m: &M, file: &File) {
         self.rename_lock.d_lookup(m).await;
         m.run(Account::System, self.costs.lookup).await;
-        self.dentries.count(m, file).await;
+        self.dentries.get(m, file).await;
     }
 
     /// The rest of an `open` whose dentry is known (`do_open`).
     pub async fn opened<M: Machine>(&self, m: &M, dir: DirId, file: &File, rest: Time) {
-        self.dentries.count(m, file).await;
+        self.dentries.get(m, file).await;
         if file.writable {
             self.get_write_access(m, file);
         }
@@ -46,7 +46,7 @@ impl Calls {
         self.look_for_locks(m, file); // break_lease
         self.ask_directory(m, dir).await;
         m.run(Account::System, rest).await;
-        self.dentries.count(m, file).await;
+        self.dentries.put(m, file).await;
         self.notify_parent(m).await; // fsnotify_open
     }
 
@@ -73,10 +73,10 @@ impl Calls {
         let directory = File { inode: dir, written: false, writable: false };
         if !known {
             self.watched.put(m.task(), (dir, true));
-            self.directories.change_children(m, &directory, || ()).await;
+            self.directories.change_children(m, &directory, 1, || ()).await;
         }
-        self.directories.count(m, &directory).await;
-        self.directories.count(m, &directory).await;
+        self.directories.get(m, &directory).await;
+        self.directories.put(m, &directory).await;
     }
 
     /// `get_write_access`: an addition to `i_writecount` by compare-and-exchange.
@@ -106,7 +106,7 @@ impl Calls {
         if file.writable {
             self.put_write_access(m, file);
         }
-        self.dentries.count(m, file).await;
+        self.dentries.put(m, file).await;
         self.label.file_free(m).await;
         if self.files.enters_list(file.inode) {
             self.dcache.unused_of(m, file.inode).await;

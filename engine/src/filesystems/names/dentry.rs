@@ -55,18 +55,23 @@ impl Dentries {
         self.of(m, file).touch(m, access);
     }
 
-    /// A change under `d_lock`: of the list of a directory's children.
-    pub async fn change_children<M: Machine>(&self, m: &M, dir: &File, change: impl FnOnce()) {
-        self.of(m, dir).under_lock(m, &self.exchange, change).await;
+    /// A change under `d_lock`: of the list of a directory's children, who have so many more references of it then.
+    pub async fn change_children<M: Machine>(&self, m: &M, dir: &File, more: i64, change: impl FnOnce()) {
+        self.of(m, dir).under_lock(m, &self.exchange, more, change).await;
     }
 
     /// Who lists a directory takes a reference of the dentry that is next among its children.
     pub async fn next_child<M: Machine>(&self, m: &M, dir: &File, (of, child): (&Self, &File)) {
-        self.of(m, dir).change_child(m, &self.exchange, &of.of(m, child)).await;
+        self.of(m, dir).get_child(m, &self.exchange, &of.of(m, child)).await;
     }
 
-    /// A reference is taken, or given back.
-    pub async fn count<M: Machine>(&self, m: &M, file: &File) {
-        self.of(m, file).change(m, &self.exchange).await;
+    /// A reference is taken.
+    pub async fn get<M: Machine>(&self, m: &M, file: &File) {
+        self.of(m, file).change(m, &self.exchange, 1).await;
+    }
+
+    /// A reference is given back.
+    pub async fn put<M: Machine>(&self, m: &M, file: &File) {
+        self.of(m, file).change(m, &self.exchange, -1).await;
     }
 }

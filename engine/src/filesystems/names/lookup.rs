@@ -18,13 +18,13 @@ pub async fn look_up_cold<M: Machine, F: InodeOperations<M>>(
 ) {
     let (sb, parent) = (fs.super_block(), fs.directory_lock(dir));
     m.at("lookup");
-    sb.calls.count_root(m).await;
-    sb.calls.count_directory(m, dir).await;
+    sb.calls.get_root(m).await;
+    sb.calls.get_directory(m, dir).await;
     m.lock(parent, side).await;
     bring_in(fs, m, (dir, name), file).await;
     m.unlock(parent, side).await;
-    sb.calls.count_directory(m, dir).await; // terminate_walk
-    sb.calls.count_root(m).await;
+    sb.calls.put_directory(m, dir).await; // terminate_walk
+    sb.calls.put_root(m).await;
 }
 
 /// The lookup of a name, in a directory that is locked, unless its file is in memory.

@@ -65,12 +65,12 @@ pub async fn create<M: Machine, F: InodeOperations<M>>(
     let (sb, (before, after)) = (fs.super_block(), fs.create_times());
     let times = (before, sb.rest_of_open(m, after));
     sb.calls.label.file_alloc(m).await;
-    sb.calls.count_root(m).await;
+    sb.calls.get_root(m).await;
     let inode =
         with_parent(fs, m, (dir, name), times, |slot| listed::file(*slot), pin!(fs.create(m, dir, name))).await?;
     sb.calls.label.file_open(m).await;
     sb.calls.ask_directory(m, dir).await;
-    sb.calls.count_root(m).await;
+    sb.calls.put_root(m).await;
     sb.times.made(m, Timed::File(inode));
     Ok(File { inode, written: false, writable: true })
 }
@@ -111,13 +111,13 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
-    sb.calls.count_directory(m, dir).await;
+    sb.calls.put_directory(m, dir).await;
     made
 }
 
 /// A new name has a dentry in its directory `parent`, which stays locked (`lookup_open`, `filename_create`). Whether that was there.
 async fn new_dentry<M: Machine>(sb: &SuperBlock, m: &M, parent: LockId, (dir, name): (DirId, &[u8])) -> bool {
-    sb.calls.count_directory(m, dir).await;
+    sb.calls.get_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     sb.calls.rename_lock.d_lookup(m).await;
@@ -158,8 +158,8 @@ pub async fn stat_missing<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir:
 async fn look_up_in_vain<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId, time: Time) {
     let (sb, parent) = (fs.super_block(), fs.directory_lock(dir));
     let calls = &sb.calls;
-    calls.count_root(m).await; // try_to_unlazy, legitimize_root
-    calls.count_directory(m, dir).await;
+    calls.get_root(m).await; // try_to_unlazy, legitimize_root
+    calls.get_directory(m, dir).await;
     m.lock(parent, Side::Read).await;
     calls.d_alloc(m, dir).await;
     calls.rename_lock.d_lookup(m).await;
@@ -171,8 +171,8 @@ async fn look_up_in_vain<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: 
     calls.dcache.add_negative(dir, -1); // __d_drop
     calls.dentry_kill(m, dir).await;
     sb.free_dentry(m);
-    calls.count_directory(m, dir).await; // terminate_walk
-    calls.count_root(m).await;
+    calls.put_directory(m, dir).await; // terminate_walk
+    calls.put_root(m).await;
 }
 
 /// `do_linkat` and `vfs_link`: another name of a file. Nobody uses its dentry, which `done_path_create` gives back.
@@ -208,7 +208,7 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
-    sb.calls.count_directory(m, dir).await;
+    sb.calls.put_directory(m, dir).await;
     linked
 }
 
@@ -220,7 +220,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     sb.calls.rename_lock.path_init(m).await;
     m.run(Account::System, before).await;
     sb.line.permission(m).await;
-    sb.calls.count_directory(m, dir).await;
+    sb.calls.get_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     sb.calls.rename_lock.d_lookup(m).await;
@@ -255,7 +255,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     sb.end_write(m).await;
     let goes_back = sb.calls.link().2; // who evicts nothing
     m.run(Account::System, if last { after } else { after.min(goes_back) }).await;
-    sb.calls.count_directory(m, dir).await;
+    sb.calls.put_directory(m, dir).await;
 }
 
 /// `do_rmdir`: the inode goes under the parent's lock (`d_delete`).
@@ -266,7 +266,7 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
     sb.calls.rename_lock.path_init(m).await;
     m.run(Account::System, before).await;
     sb.line.permission(m).await;
-    sb.calls.count_directory(m, parent).await;
+    sb.calls.get_directory(m, parent).await;
     sb.start_write(m).await;
     m.lock(locks.0, Side::Write).await;
     sb.calls.rename_lock.d_lookup(m).await;
@@ -289,7 +289,7 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
     m.unlock(locks.0, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
-    sb.calls.count_directory(m, parent).await;
+    sb.calls.put_directory(m, parent).await;
 }
 
 /// `do_renameat2` and `vfs_rename` of a file in `dir`, to a name that is free.
@@ -308,8 +308,8 @@ pub async fn rename<M: Machine, F: InodeOperations<M>>(
     m.run(Account::System, before).await;
     sb.calls.rename_lock.path_init(m).await;
     sb.line.permission(m).await;
-    sb.calls.count_directory(m, dir).await;
-    sb.calls.count_directory(m, names.into).await;
+    sb.calls.get_directory(m, dir).await;
+    sb.calls.get_directory(m, names.into).await;
     sb.start_write(m).await;
     let cold = sb.cold.has(file.inode);
     if !cold {
@@ -333,7 +333,7 @@ pub async fn rename<M: Machine, F: InodeOperations<M>>(
     sb.unlock_rename(m, new, old).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
-    sb.calls.count_directory(m, names.into).await;
-    sb.calls.count_directory(m, dir).await;
+    sb.calls.put_directory(m, names.into).await;
+    sb.calls.put_directory(m, dir).await;
     renamed
 }

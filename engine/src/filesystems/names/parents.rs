@@ -47,23 +47,35 @@ fn whose(entry: Entry) -> (bool, File) {
 }
 
 impl Calls {
-    /// A reference of a directory is taken, or given back.
-    pub async fn count_directory<M: Machine>(&self, m: &M, dir: DirId) {
-        self.directories.count(m, &dentry(dir)).await;
+    /// A reference of a directory is taken.
+    pub async fn get_directory<M: Machine>(&self, m: &M, dir: DirId) {
+        self.directories.get(m, &dentry(dir)).await;
     }
 
-    /// The same of `/`, by an `open` with `O_CREAT` of an absolute path (`legitimize_root`).
-    pub async fn count_root<M: Machine>(&self, m: &M) {
+    /// It is given back.
+    pub async fn put_directory<M: Machine>(&self, m: &M, dir: DirId) {
+        self.directories.put(m, &dentry(dir)).await;
+    }
+
+    /// A reference of `/` is taken, by an `open` with `O_CREAT` of an absolute path (`legitimize_root`).
+    pub async fn get_root<M: Machine>(&self, m: &M) {
         if let Some(root) = &self.root {
-            root.count(m, &dentry(0)).await;
+            root.get(m, &dentry(0)).await;
+        }
+    }
+
+    /// It is given back (`terminate_walk`).
+    pub async fn put_root<M: Machine>(&self, m: &M) {
+        if let Some(root) = &self.root {
+            root.put(m, &dentry(0)).await;
         }
     }
 
     /// `fscrypt_file_open` of a file of ext4: a reference of its directory, to look whether it is encrypted (`dget_parent`, `dput`).
     pub async fn ask_directory<M: Machine>(&self, m: &M, dir: DirId) {
         if self.asks_directory {
-            self.count_directory(m, dir).await;
-            self.count_directory(m, dir).await;
+            self.get_directory(m, dir).await;
+            self.put_directory(m, dir).await;
         }
     }
 
@@ -73,7 +85,7 @@ impl Calls {
             self.touch_children(m, dir);
             self.children.lists.first(dir).into_iter().for_each(|first| self.touch_sibling(m, first, Access::Store));
         };
-        self.directories.change_children(m, &dentry(dir), first).await;
+        self.directories.change_children(m, &dentry(dir), 1, first).await;
     }
 
     /// The name that was put in front with the directory locked is this.
@@ -115,9 +127,10 @@ impl Calls {
     /// A file's dentry goes from one directory to another (`__d_move`), and that of its new name, which is now the old one's, is killed.
     pub async fn move_dentry<M: Machine>(&self, m: &M, from: DirId, to: DirId, slot: u32) {
         let entry = listed::file(slot);
-        self.directories.change_children(m, &dentry(from), || self.unlist(m, from, entry)).await;
+        let less = -i64::from(to != from);
+        self.directories.change_children(m, &dentry(from), less, || self.unlist(m, from, entry)).await;
         if to != from {
-            self.directories.change_children(m, &dentry(to), || ()).await;
+            self.directories.change_children(m, &dentry(to), 1, || ()).await;
         }
         self.is_child(m, to, entry); // in front of its new name's, which this task has put there
     }
@@ -134,9 +147,9 @@ impl Calls {
         match how {
             CountsListed::None => return,
             CountsListed::UnderParent => self.directories.next_child(m, &dentry(dir), (dentries, &child)).await,
-            CountsListed::Alone => dentries.change_children(m, &child, || ()).await,
+            CountsListed::Alone => dentries.change_children(m, &child, 1, || ()).await,
         }
-        dentries.count(m, &child).await;
+        dentries.put(m, &child).await;
     }
 
     /// `__dentry_kill` of a dentry that nobody knew.
@@ -146,9 +159,10 @@ impl Calls {
 
     /// `__dentry_kill`, and the reference that a child has of its parent.
     async fn kill<M: Machine>(&self, m: &M, dir: DirId, unlist: impl FnOnce()) {
-        self.directories.change_children(m, &dentry(dir), unlist).await;
-        if !self.children.kill_counts_parent {
-            self.count_directory(m, dir).await;
+        let counted = self.children.kill_counts_parent;
+        self.directories.change_children(m, &dentry(dir), -i64::from(counted), unlist).await;
+        if !counted {
+            self.put_directory(m, dir).await;
         }
     }
 

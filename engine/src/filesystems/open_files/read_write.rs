@@ -91,16 +91,16 @@ pub async fn open_creating<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir:
     let ((walk, rest), parent) = (sb.calls.open_times(), fs.directory_lock(dir));
     sb.line.permission(m).await;
     sb.calls.walk_to_open(m, file, walk.saturating_sub(lookup)).await;
-    sb.calls.count_directory(m, dir).await;
-    sb.calls.count_root(m).await;
+    sb.calls.get_directory(m, dir).await;
+    sb.calls.get_root(m).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     sb.calls.look_up_locked(m, file).await;
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
     sb.calls.opened(m, dir, file, sb.rest_of_open(m, rest)).await;
-    sb.calls.count_root(m).await;
-    sb.calls.count_directory(m, dir).await;
+    sb.calls.put_root(m).await;
+    sb.calls.put_directory(m, dir).await;
 }
 
 /// `close`, and `__fput` of a file that nobody else has open.

@@ -106,7 +106,7 @@ impl<'a> Acquire<'a> {
     fn pay_first(&mut self, poll: &mut PollContext<'_>) -> Poll<()> {
         let (me, lock) = (self.cx.id, self.lock);
         let mut s = self.cx.state();
-        let owed = s.tasks[me as usize].segment.total();
+        let owed = s.owes_before_lock(me);
         let pays = owed > 0 && s.fetches(me, lock);
         if pays && !s.pay(me) {
             self.stage = Stage::Pays;

@@ -66,9 +66,16 @@ impl Family for PthreadMutex {
         slept
     }
 
+    /// `lll_unlock`. Who has queued for the line has not given the mutex back before it comes.
     fn release(cx: &Context, lock: LockId, _side: Side) -> Option<Running<'_>> {
-        let may_wait = unlock(&mut cx.state(), cx.id, lock);
-        may_wait.then(|| Box::pin(futex_wake(cx, lock)) as Running<'_>)
+        let mut s = cx.state();
+        s.runs(cx.id, |code| code.pthread);
+        s.forget_queues(cx.id);
+        s.touch_lock(cx.id, lock, Access::Atomic);
+        if s.has_queued(cx.id) {
+            return Some(Box::pin(unlock_later(cx, lock)));
+        }
+        unlock(&mut s, lock).then(|| Box::pin(futex_wake(cx, lock)) as Running<'_>)
     }
 }
 
@@ -133,10 +140,15 @@ fn fetch_neighbours(s: &mut State, me: TaskId, lock: LockId) {
     }
 }
 
-/// `lll_unlock`. Returns whether somebody may wait: one is woken then.
-fn unlock(s: &mut State, me: TaskId, lock: LockId) -> bool {
-    s.runs(me, |code| code.pthread);
-    s.touch_lock(me, lock, Access::Atomic);
+async fn unlock_later(cx: &Context, lock: LockId) {
+    cx.pay().await;
+    if unlock(&mut cx.state(), lock) {
+        futex_wake(cx, lock).await;
+    }
+}
+
+/// The word says that it is free. Returns whether somebody may wait: one is woken then.
+fn unlock(s: &mut State, lock: LockId) -> bool {
     s.end_hold(lock);
     std::mem::take(&mut body(s, lock).word) == Word::HeldAndWaitedFor
 }

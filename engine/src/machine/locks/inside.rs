@@ -83,10 +83,19 @@ impl State {
         false
     }
 
+    /// What `me` owes before it asks for a lock: that its stores are done, too.
+    #[inline(always)]
+    pub(super) fn owes_before_lock(&mut self, me: TaskId) -> Time {
+        let now = self.now;
+        let task = &mut self.tasks[me as usize];
+        task.drain(now);
+        task.segment.total()
+    }
+
     /// `me` takes a spinlock. Returns whether it has it at once. Who has to fetch the line pays first, see [`super::pay_first`].
     #[inline(always)]
     pub(in crate::machine) fn take_spinlock(&mut self, me: TaskId, lock: LockId) -> bool {
-        let owed = self.tasks[me as usize].segment.total();
+        let owed = self.owes_before_lock(me);
         if owed == 0 {
             return self.take_without_debt(me, lock);
         }

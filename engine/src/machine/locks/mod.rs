@@ -43,7 +43,7 @@ pub(super) use release::release;
 /// Acquires `lock` if that needs no waiting.
 pub(super) fn try_acquire(cx: &Context, lock: LockId, side: Side) -> bool {
     let (lock, kind) = part(cx, lock);
-    let owed = cx.debt();
+    let owed = cx.state().owes_before_lock(cx.id);
     let taken = kind.try_lock(cx, lock, side);
     if taken {
         took(cx, lock, owed);
@@ -72,7 +72,7 @@ pub(super) async fn convert(cx: &Context, lock: LockId, side: Side, mode: Mode) 
 /// yet. Who has the line to itself was the last to use the lock and goes on in debt: nobody is about to ask for it, and
 /// that saves an event. Returns what is still owed.
 async fn pay_first(cx: &Context, lock: LockId) -> Time {
-    let owed = cx.debt();
+    let owed = cx.state().owes_before_lock(cx.id);
     if owed == 0 || !cx.state().fetches(cx.id, lock) {
         return owed;
     }

@@ -75,7 +75,7 @@ fn body(s: &mut State, lock: LockId) -> &mut Semaphore {
 fn try_down(s: &mut State, me: TaskId, lock: LockId) -> bool {
     let mut at = s.at_lock(me, lock);
     at.task.queued_until = 0;
-    at.touch(Access::Write);
+    at.touch(Access::Atomic);
     let free = Semaphore::in_body(&mut at.lock.body).count > 0;
     let takes = free && !s.inner_is_held(lock);
     if takes {
@@ -103,7 +103,7 @@ impl State {
     /// `down`. Returns whether `me` has the semaphore at once.
     #[inline(never)]
     pub(super) fn down(&mut self, me: TaskId, lock: LockId) -> bool {
-        let owed = self.tasks[me as usize].segment.total();
+        let owed = self.owes_before_lock(me);
         let pays = owed > 0 && self.fetches(me, lock);
         if pays && !self.pay(me) {
             return self.goes_on_later(me, Then::Down(lock, Stage::Asks));
