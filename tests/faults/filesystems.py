@@ -460,4 +460,34 @@ BTRFS = [
         "if self.roots.storage.rotational && self.several.get() {",
         "if self.roots.storage.rotational && self.several.get() && !FAULT {",
     ),
+    Fault(
+        "ext4 blocks: who searches leaves the other groups alone",
+        E + "filesystems/ext4/mballoc/programs.rs",
+        "        if self.prefetches {\n            self.flexes.look(m).await;",
+        "        if self.prefetches && !FAULT {\n            self.flexes.look(m).await;",
+    ),
+    Fault(
+        "ext4 blocks: one hold to free in all kernels",
+        E + "filesystems/ext4/mballoc/programs.rs",
+        "if self.frees_apart {",
+        "if self.frees_apart && !FAULT {",
+    ),
+    Fault(
+        "ext4 blocks: nothing is read beside s_md_lock",
+        E + "filesystems/ext4/mballoc/programs.rs",
+        "m.touch_beside(self.md_lock, Access::Read);",
+        "if !FAULT { m.touch_beside(self.md_lock, Access::Read); }",
+    ),
+    Fault(
+        "ext4 inodes: bits of a buffer are never set again",
+        E + "filesystems/ext4/inode_table.rs",
+        "self.sets_bits.then(",
+        "(self.sets_bits && !FAULT).then(",
+    ),
+    Fault(
+        "lookup: walks to files that are not in memory begin at the root",
+        E + "filesystems/names/lookup.rs",
+        "let from_root = side == Side::Write;",
+        "let from_root = FAULT || side == Side::Write;",
+    ),
 ]

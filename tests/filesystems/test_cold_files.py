@@ -61,6 +61,19 @@ def test_the_name_is_looked_up_with_the_directory_locked_and_the_inode_enters_th
     assert acquired_each(cold, hashed) == pytest.approx(by_hash, abs=0.1)
 
 
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
+def test_a_recursion_looks_names_up_from_the_directory(tmp_path: Path, filesystem: str) -> None:
+    """Nobody takes a reference of `/`, so walks from there may (on btrfs they change the set-up)."""
+    rates = {
+        run(
+            tmp_path, filesystem, "chmod", tasks=4, directories="per-task",
+            kernel=f"{{profile: linux-6.12, rules: {{vfs.creat_counts_root: {counts}}}}}",
+        ).operations
+        for counts in ("true", "false")
+    }  # fmt: skip
+    assert len(rates) == 1
+
+
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 @pytest.mark.parametrize("operation", ["stat", "chmod", "unlink"])
 def test_what_is_in_memory_enters_no_list(tmp_path: Path, filesystem: str, operation: str) -> None:

@@ -394,6 +394,12 @@ rules! {
     "ext4.busy_groups" => busy_groups: ext4::BusyGroups = ext4::BusyGroups::Wait;
     /// Who searches a group for a few blocks measures the whole run of free blocks at each piece of it that he looks at.
     "ext4.measures_runs" => measures_runs: bool = true;
+    /// Who searches for blocks sets a bit of each group of the flex group from there on (`ext4_mb_prefetch`).
+    "ext4.prefetches_groups" => prefetches_groups: bool = true;
+    /// Who frees blocks gives the group's lock back between the bitmap and the list of what is freed (`ext4_mb_mark_context`).
+    "ext4.frees_apart" => frees_apart: bool = true;
+    /// Who changes a block sets bits of its buffer although they are set (`set_buffer_meta`, `set_buffer_prio`).
+    "ext4.sets_buffer_bits" => sets_buffer_bits: bool = false;
     /// Where requests of large files begin to search (`s_mb_last_group`).
     "ext4.stream_goal" => stream_goal: ext4::StreamGoal = ext4::StreamGoal::Locked;
     /// What is done under `s_md_lock` for an extent that is freed (`ext4_mb_free_metadata`).

@@ -165,6 +165,16 @@ def test_who_lost_an_inode_looks_for_the_next_under_the_lock_since_4_15(tmp_path
     assert taken["false", 8] > 2.1
 
 
+def test_bits_of_a_buffer_were_set_each_time_until_4_14(tmp_path: Path) -> None:
+    """Tasks whose inodes lie in one block of the table meet in its buffer."""
+    chmod = "workload={kind: mix, tasks: 8, directories: per-task, files: 1, operations: [{op: chmod}]}"
+    rates = [
+        run(tmp_path, chmod, f"kernel.rules.ext4.sets_buffer_bits={sets}")["operations"]
+        for sets in ("false", "true")
+    ]
+    assert rates[1] < 0.99 * rates[0]
+
+
 def test_a_handle_reads_the_pointer_to_the_journal_beside_the_lock_of_orphans(tmp_path: Path) -> None:
     """Two tasks that truncate files of their own take the lock twice each; their four handles read its line."""
     both = "[{op: utimes}, {op: shorten, size: 1 B}]"

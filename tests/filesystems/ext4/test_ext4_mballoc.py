@@ -30,6 +30,7 @@ workload:
 measure: {warmup: 10 ms, duration: 30 ms, replications: 1}
 """
 GROUP_BYTES = (32768 - 514) * 4096
+PIECES = "workload.operations=[{op: fallocate, size: 8 KiB}, {op: truncate}]"
 
 
 def spec(tmp_path: Path, *options: str) -> Spec:
@@ -53,9 +54,31 @@ def test_one_task_takes_the_locks_of_its_era(tmp_path: Path) -> None:
     one = "workload.tasks=1"
     before, after = (run(tmp_path, one, f"kernel={kernel}") for kernel in ("linux-6.16", "linux-6.17"))
     for result in (before, after):
-        assert per_turn(result, "ext4.group lock") == pytest.approx(2 * 128 + 1, rel=0.02)
+        assert per_turn(result, "ext4.group lock") == pytest.approx(2 * 128 + 2, rel=0.02)
     assert per_turn(before, "ext4.s_md_lock") == pytest.approx(2 * 120 + 1, rel=0.02)
     assert per_turn(after, "ext4.s_md_lock") <= 1
+
+
+@pytest.mark.parametrize(("kernel", "holds"), [("linux-6.6", 3), ("linux-6.12", 4)])
+def test_blocks_are_freed_in_two_holds_since_6_7(tmp_path: Path, kernel: str, holds: int) -> None:
+    once = run(tmp_path, PIECES, "workload.tasks=1", f"kernel={kernel}")
+    assert per_turn(once, "ext4.group lock") == pytest.approx(holds, rel=0.02)
+
+
+def test_what_stands_beside_s_md_lock_is_read_while_others_have_it(tmp_path: Path) -> None:
+    """A turn takes the lock once; who allocates or marks an inode dirty reads its line (0.5 transfers without)."""
+    result = run(tmp_path, PIECES, "kernel.rules.ext4.stream_goal=several")
+    lock = next(lock for lock in result["locks"] if lock["name"] == "ext4.s_md_lock")
+    assert lock["line_transfers"] > 1.5 * lock["acquired"]
+
+
+def test_who_searches_sets_a_bit_of_all_groups_behind_the_goal_since_5_9(tmp_path: Path) -> None:
+    """With two groups to a task nobody else is in the group, but all are in one flex group."""
+    options = PIECES, "filesystem.size=2 GiB"
+    before, after = (
+        run(tmp_path, *options, f"kernel.rules.ext4.prefetches_groups={on}") for on in ("false", "true")
+    )
+    assert after["operations"] < 0.95 * before["operations"]
 
 
 @pytest.mark.slow

@@ -374,6 +374,7 @@ LINES = (
     ("6.1", "tmpfs", "open_creat", False),
     ("6.12", "ext4", "shorten", True),
     ("6.12", "ext4", "move", True),
+    ("6.12", "ext4", "own:fallocate_truncate", True),
     ("6.12", "tmpfs", "create_unlink", False),
     ("6.12", "ext4", "create_unlink", True),
     ("6.12", "ext4", "append", True),

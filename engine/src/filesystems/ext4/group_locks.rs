@@ -1,5 +1,6 @@
 //! Locks of block groups (`ext4_lock_group`): groups share them, and one count says how often somebody had to wait. And their descriptors.
 
+use super::ialloc::FLEX;
 use crate::waist::Machine;
 use crate::waist::{Access, LineId, LockId, Side};
 use std::cell::Cell;
@@ -32,6 +33,38 @@ impl Descriptors {
     /// The line of a group's.
     pub fn of(&self, group: u32) -> LineId {
         self.0[group as usize]
+    }
+}
+
+/// `struct flex_groups` of all flex groups: free inodes, directories and free blocks.
+#[derive(Clone)]
+pub(super) struct FlexGroups {
+    counts: Rc<[LineId]>,
+    /// The line of `s_lock_busy`, in which `s_flex_groups`, `s_log_groups_per_flex` and `s_locality_groups` are.
+    beside: LineId,
+}
+
+/// Flex groups whose counts share a line: each has 16 bytes.
+const COUNTS: u32 = 4;
+
+impl FlexGroups {
+    /// Those of so many groups.
+    pub fn new<M: Machine>(m: &M, groups: u64, locks: &GroupLocks) -> Self {
+        let counts = (0..groups.div_ceil(u64::from(FLEX * COUNTS))).map(|_| m.new_line(1)).collect();
+        Self { counts, beside: locks.busy.0 }
+    }
+
+    /// A count of a group's flex group changes.
+    pub async fn count<M: Machine>(&self, m: &M, group: u32) {
+        self.look(m).await;
+        m.touch(self.counts[(group / (FLEX * COUNTS)) as usize], Access::Atomic);
+        m.settle().await;
+    }
+
+    /// Which flex group, or whose blocks of a CPU, is looked up.
+    pub async fn look<M: Machine>(&self, m: &M) {
+        m.touch(self.beside, Access::Read);
+        m.settle().await;
     }
 }
 

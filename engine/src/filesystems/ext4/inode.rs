@@ -1,6 +1,7 @@
 //! Inodes: in use and free, where they lie, and what of them a transaction changes.
 
 use super::ialloc::{FLEX, INODES_PER_BLOCK};
+use super::inode_table::access;
 use super::journal::{credits, Block, Handle};
 use super::map_blocks::ExtentLocks;
 use super::Ext4;
@@ -50,6 +51,10 @@ pub(super) struct Slot {
 pub(super) struct GroupLines {
     /// Buffer and journal heads of bitmap and descriptor, and the group's description in memory.
     heads: LineId,
+    /// `b_count` and `b_private` of the bitmap's buffer.
+    count: LineId,
+    /// `alloc_sem`, which keeps the thread that clears inode tables away (`ext4_init_inode_table`).
+    alloc_sem: LineId,
     /// The contents of the bitmap and of the descriptor.
     bitmap: LineId,
     pub(super) descriptor: LineId,
@@ -62,10 +67,11 @@ impl GroupLines {
     pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
         let sum = |names: &[&str]| names.iter().map(|name| costs.number(name)).sum::<Result<f64, _>>();
         let heads = sum(&["ext4_bitmap.struct", "ext4_group_desc.struct", "ext4_group_info.struct"])? as u32;
-        let lines = [heads, sum(&["ext4_bitmap.data"])? as u32, sum(&["ext4_group_desc.data"])? as u32];
+        let lines = [heads - 2, 1, 1, sum(&["ext4_bitmap.data"])? as u32, sum(&["ext4_group_desc.data"])? as u32];
         let bytes = lines.iter().sum::<u32>() * LINE_BYTES;
-        let [heads, bitmap, descriptor] = lines.map(|span| m.new_line(span));
-        Ok(Self { heads, bitmap, descriptor, memory: m.new_block(heads..descriptor + 1, None), bytes })
+        let [heads, count, alloc_sem, bitmap, descriptor] = lines.map(|span| m.new_line(span));
+        let memory = m.new_block(heads..descriptor + 1, None);
+        Ok(Self { heads, count, alloc_sem, bitmap, descriptor, memory, bytes })
     }
 }
 
@@ -84,12 +90,13 @@ impl Ext4 {
             }
             before_lock = c.retry;
         };
-        self.locked(m, group, c.mark, || ()).await;
-        self.info.count_inode(m, group);
+        self.describe(m, group, c.mark).await;
+        self.flexes.count(m, group).await;
         m.run(Account::System, c.new_inode.saturating_sub(c.mark)).await;
         self.tables.load(m, &self.storage, inode, &self.ialloc, c.table_block).await;
         self.tables.use_block(m, inode, c.tree_init).await; // ext4_ext_tree_init marks it dirty
         self.tables.use_block(m, inode, c.allocated).await;
+        access(m, self.groups[group as usize].count, Access::Atomic).await; // brelse
         Some(inode)
     }
 
@@ -100,7 +107,11 @@ impl Ext4 {
         loop {
             m.run(Account::System, before_lock).await;
             let mut taken = None;
-            self.locked(m, group, 0, || taken = self.ialloc.take(chosen, self.info.locked_search)).await;
+            self.locked(m, group, 0, |lines| {
+                m.touch(lines.bitmap, Access::Write);
+                taken = self.ialloc.take(chosen, self.info.locked_search);
+            })
+            .await;
             if taken.is_some() {
                 return taken;
             }
@@ -111,6 +122,9 @@ impl Ext4 {
 
     /// `ext4_find_next_zero_bit` of a group's bitmap, from its start or from an inode on that was lost.
     async fn find_inode<M: Machine>(&self, m: &M, group: u32, lost: Option<u32>) -> Option<u32> {
+        if lost.is_none() {
+            access(m, self.groups[group as usize].count, Access::Atomic).await; // ext4_read_inode_bitmap
+        }
         m.touch(self.groups[group as usize].bitmap, Access::Read);
         if self.unjournaled.avoids_freed {
             self.ialloc.turn(m.now() / SECOND);
@@ -122,23 +136,42 @@ impl Ext4 {
 
     /// `ext4_free_inode`.
     pub(super) async fn free_inode<M: Machine>(&self, m: &M, inode: u32) {
-        let (mark, time) = (self.create.mark, self.unlink.free_inode);
-        self.locked(m, self.ialloc.group_of(inode), mark, || self.ialloc.free(inode)).await;
-        self.info.count_inode(m, self.ialloc.group_of(inode));
+        let (mark, time, group) = (self.create.mark, self.unlink.free_inode, self.ialloc.group_of(inode));
+        let count = self.groups[group as usize].count;
+        access(m, count, Access::Atomic).await; // ext4_read_inode_bitmap
+        self.locked(m, group, mark, |lines| {
+            m.touch(lines.bitmap, Access::Write);
+            m.touch(lines.descriptor, Access::Write);
+            self.ialloc.free(inode);
+        })
+        .await;
+        self.flexes.count(m, group).await;
         m.run(Account::System, time.saturating_sub(mark)).await;
+        access(m, count, Access::Atomic).await; // brelse
     }
 
-    /// Changes what a group has of its inodes, which takes so long.
-    pub(super) async fn locked<M: Machine>(&self, m: &M, group: u32, time: Time, change: impl FnOnce()) {
+    /// The descriptor of a group has an inode less, and the checksum of the bitmap. `alloc_sem` is held shared until the lock is.
+    async fn describe<M: Machine>(&self, m: &M, group: u32, time: Time) {
+        access(m, self.groups[group as usize].alloc_sem, Access::Atomic).await; // down_read
+        self.locked(m, group, time, |lines| {
+            m.touch(lines.descriptor, Access::Write);
+            m.touch(lines.alloc_sem, Access::Atomic);
+            m.touch(lines.bitmap, Access::Read);
+        })
+        .await;
+    }
+
+    /// Changes what a group has of its inodes, which takes so long. The buffers are looked at before and after.
+    async fn locked<M: Machine>(&self, m: &M, group: u32, time: Time, change: impl FnOnce(&GroupLines)) {
         let lines = self.groups[group as usize];
         m.use_block(lines.memory, lines.bytes);
-        m.touch(lines.heads, Access::Write);
+        m.touch(lines.heads, Access::Read);
+        access(m, lines.count, Access::Read).await; // jbd2_journal_get_write_access
         self.locks.lock(m, group).await;
-        m.touch(lines.bitmap, Access::Write);
-        m.touch(lines.descriptor, Access::Write);
-        change();
+        change(&lines);
         m.run(Account::System, time).await;
         self.locks.unlock(m, group).await;
+        access(m, lines.count, Access::Read).await; // jbd2_journal_dirty_metadata
     }
 
     /// The group in which blocks of a file's are looked for (`ext4_inode_to_goal_block`): the second of its inode's flex group.

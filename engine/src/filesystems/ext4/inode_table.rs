@@ -24,15 +24,18 @@ pub(super) struct Beside {
     pub flags: Option<LockId>,
     /// `j_list_lock`, in whose line `j_fs_dev` is, if that is asked for.
     pub device: Option<LockId>,
+    /// `s_md_lock`, in whose line `s_want_extra_isize` is.
+    pub extra: LockId,
     /// Where the inode table of a group is.
     pub descriptors: Descriptors,
     pub inodes_per_group: u32,
-    /// There is a journal.
+    /// There is a journal; the line of its running transaction that has `t_journal`.
     pub journal: bool,
+    pub transaction: LineId,
 }
 
 /// An access that has come when it returns.
-async fn access<M: Machine>(m: &M, line: LineId, access: Access) {
+pub(super) async fn access<M: Machine>(m: &M, line: LineId, access: Access) {
     m.touch(line, access);
     m.settle().await;
 }
@@ -48,6 +51,15 @@ enum Stage {
     Changed,
 }
 
+/// A block, and the lines of its `struct buffer_head`: that of `b_count` and `b_private`, and where somebody writes it that of `b_state`. With
+/// 104 bytes to a buffer these are two (6.12).
+#[derive(Clone, Copy)]
+struct Buffer {
+    memory: CachedId,
+    count: LineId,
+    state: Option<LineId>,
+}
+
 /// The inode table.
 pub(super) struct InodeTable {
     /// Blocks that somebody has asked for.
@@ -56,7 +68,9 @@ pub(super) struct InodeTable {
     buffers: RefCell<FxMap<Block, (LockId, u32)>>,
     class: ClassId,
     /// Those that somebody has used, and what one looks at to change an inode.
-    used: RefCell<Vec<Option<(CachedId, LineId)>>>,
+    used: RefCell<Vec<Option<Buffer>>>,
+    /// Who changes a block sets bits of its buffer that are set.
+    sets_bits: bool,
     looks: Looks,
     beside: Beside,
 }
@@ -67,6 +81,7 @@ impl InodeTable {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         Ok(Self {
             used: RefCell::default(),
+            sets_bits: costs.rules().sets_buffer_bits,
             looks: Looks::at(lines("ext4_buffer.index")?, lines("ext4_inode.on_disk")?),
             stages: RefCell::new(FxMap::from_iter([(0, Stage::Changed)])),
             buffers: RefCell::default(),
@@ -83,23 +98,32 @@ impl InodeTable {
     /// `ext4_mark_inode_dirty`: an inode is written into its block, which takes so long. Meanwhile others take away the line of the buffer's
     /// `b_count` and `b_private`: the time is that of three parts alike.
     pub async fn use_block<M: Machine>(&self, m: &M, inode: u32, time: Time) {
-        let (memory, count) = self.block(m, (inode / INODES_PER_BLOCK) as usize);
+        let Buffer { memory, count, state } = self.block(m, (inode / INODES_PER_BLOCK) as usize);
         let journal = self.beside.journal;
         self.looks.of(m, memory);
         self.look_at(m, self.beside.flags).await; // ext4_reserve_inode_write
         let group = inode / self.beside.inodes_per_group;
         access(m, self.beside.descriptors.of(group), Access::Read).await; // ext4_inode_table, __ext4_get_inode_loc
         access(m, count, Access::Atomic).await; // sb_getblk
+        if let Some(state) = state {
+            access(m, state, Access::Read).await; // buffer_uptodate
+        }
         self.look_at(m, self.beside.device).await; // jbd2_journal_get_write_access
         if journal {
+            access(m, self.beside.transaction, Access::Read).await; // is_handle_aborted
             access(m, count, Access::Read).await; // b_private
         }
+        self.look_at(m, Some(self.beside.extra)).await; // __ext4_mark_inode_dirty
         m.run(Account::System, time / 3).await;
         self.look_at(m, self.beside.flags).await; // ext4_mark_iloc_dirty
         access(m, count, Access::Atomic).await; // get_bh
         self.beside.owner.owner(m).await; // ext4_fill_raw_inode
         m.run(Account::System, time / 3).await;
+        for bits in state.into_iter().flat_map(|state| [state; 2]) {
+            access(m, bits, Access::Atomic).await; // set_buffer_meta, set_buffer_prio
+        }
         if journal {
+            access(m, self.beside.transaction, Access::Read).await;
             access(m, count, Access::Read).await; // b_private, jbd2_journal_dirty_metadata
         }
         access(m, count, Access::Read).await; // __brelse looks first
@@ -110,7 +134,7 @@ impl InodeTable {
 
     /// Takes a reference of a block's buffer, which is given back before others want it (`sb_find_get_block`, `brelse`).
     pub async fn count_block<M: Machine>(&self, m: &M, block: u32) {
-        access(m, self.block(m, block as usize).1, Access::Atomic).await;
+        access(m, self.block(m, block as usize).count, Access::Atomic).await;
     }
 
     async fn look_at<M: Machine>(&self, m: &M, beside: Option<LockId>) {
@@ -120,12 +144,17 @@ impl InodeTable {
         }
     }
 
-    fn block<M: Machine>(&self, m: &M, block: usize) -> (CachedId, LineId) {
+    fn block<M: Machine>(&self, m: &M, block: usize) -> Buffer {
         let mut used = self.used.borrow_mut();
         if used.len() <= block {
             used.resize(block + 1, None);
         }
-        *used[block].get_or_insert_with(|| (m.new_block(0..0, None), m.new_line(1)))
+        let state = || self.sets_bits.then(|| m.new_line(1));
+        *used[block].get_or_insert_with(|| Buffer {
+            memory: m.new_block(0..0, None),
+            count: m.new_line(1),
+            state: state(),
+        })
     }
 
     fn stage(&self, block: u32) -> Option<Stage> {

@@ -43,7 +43,7 @@ use directory::Directories;
 use dirhash::{half_md4, Seed};
 use file_io::FileIo;
 use fsync::Fsync;
-use group_locks::{Descriptors, GroupLocks};
+use group_locks::{Descriptors, FlexGroups, GroupLocks};
 use ialloc::{Home, Ialloc};
 use inode::{Files, GroupLines};
 use inode_table::{Beside, InodeTable};
@@ -105,6 +105,7 @@ pub struct Ext4 {
     map: MapBlocks,
     groups: Vec<GroupLines>,
     locks: GroupLocks,
+    flexes: FlexGroups,
     mballoc: Mballoc,
     preallocate: Preallocate,
     attributes: Attributes,
@@ -140,9 +141,10 @@ impl Ext4 {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         let count = size.div_ceil(GROUP_BYTES).max(1);
         let locks = GroupLocks::new(m, count);
+        let flexes = FlexGroups::new(m, count, &locks);
         let groups = (0..count).map(|_| GroupLines::new(m, costs)).collect::<Result<Vec<_>, _>>()?;
         let descriptors = Descriptors::new(groups.iter().map(|lines| lines.descriptor));
-        let mballoc = Mballoc::new(m, size, locks.clone(), descriptors.clone(), costs)?;
+        let mballoc = Mballoc::new(m, size, (locks.clone(), descriptors.clone(), flexes.clone()), costs)?;
         let orphans = Orphans::new(m, options.orphan_file, costs)?;
         let journal = Journal::new(m, options.journal, size, orphans.lock(), device.clone(), costs)?;
         let (clusters, by_flex) = (mballoc.free_by_flex(&journal), costs.rules().directories_by_flex);
@@ -155,9 +157,11 @@ impl Ext4 {
             owner: sb.line,
             flags,
             device: journal.device(),
+            extra: mballoc.md_lock(),
             descriptors,
             inodes_per_group: ialloc.per_group(),
             journal: options.journal,
+            transaction: journal.transaction(),
         };
         let (mut create, mut unlink) = (CreateCosts::new(costs)?, UnlinkCosts::new(costs)?);
         let mut htree = HtreeCosts::new(costs)?;
@@ -184,8 +188,9 @@ impl Ext4 {
             seed,
             below,
             locks,
+            flexes,
             tables: InodeTable::new(m, beside, costs)?,
-            info: SbInfo::new(m, count, costs),
+            info: SbInfo::new(m, costs),
             orphans,
             walk: Walk::new(costs)?,
             directories: RefCell::default(),

@@ -2,7 +2,6 @@
 //!
 //! It is a few stores each, which the traced steps around them have: holds are those of the lines.
 
-use super::ialloc::FLEX;
 use super::known_buffers::{Buffer, KnownBuffers};
 use crate::filesystems::costs::Costs;
 use crate::kernel::ext4::EsStats;
@@ -10,8 +9,6 @@ use crate::waist::Machine;
 use crate::waist::{Access, LineId, LockId, Side};
 use std::cell::Cell;
 
-/// Flex groups whose counts share a line: `struct flex_groups` has 16 bytes.
-const COUNTS: u32 = 4;
 /// Buffers of other blocks that a creation uses, of the 16 that each CPU knows (`bh_lrus`): two of the inode table, a bitmap, the
 /// root of the directory.
 const OTHERS: u32 = 4;
@@ -72,7 +69,6 @@ pub(super) struct SbInfo {
     pub(super) locked_search: bool,
     /// `es_stats_cache_hits` (since 3.18).
     es_stats: LookupCount,
-    flex_groups: Vec<LineId>,
     /// `private_lock` of the device's page cache, and whether who looks for a buffer takes it (until 6.14).
     private_lock: LockId,
     finds_locked: bool,
@@ -82,25 +78,19 @@ pub(super) struct SbInfo {
 }
 
 impl SbInfo {
-    /// Of a filesystem with so many groups.
-    pub fn new<M: Machine>(m: &M, groups: u64, costs: &Costs<'_>) -> Self {
+    /// Of an empty filesystem.
+    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Self {
         let rules = costs.rules();
         let next_generation = || m.new_lock(m.class("ext4.s_next_gen_lock", "ext4.next_generation"));
         Self {
             next_generation: rules.next_generation.then(next_generation),
             locked_search: rules.locked_inode_search,
             es_stats: LookupCount::new(m, rules.es_stats),
-            flex_groups: (0..groups.div_ceil(u64::from(FLEX * COUNTS))).map(|_| m.new_line(1)).collect(),
             private_lock: m.new_lock(m.class("block.private_lock", "block.private_lock")),
             finds_locked: rules.private_lock,
             known: KnownBuffers::new(m.cpus()),
             counts: (0..m.cpus()).map(|_| m.new_line(1)).collect(),
         }
-    }
-
-    /// `free_inodes` of a group's flex group changes.
-    pub fn count_inode<M: Machine>(&self, m: &M, group: u32) {
-        m.touch(self.flex_groups[(group / (FLEX * COUNTS)) as usize], Access::Atomic);
     }
 
     /// The generation of a new inode.

@@ -7,8 +7,9 @@ use crate::filesystems::inodes::listed;
 use crate::filesystems::{DirId, File};
 use crate::waist::{Machine, Side};
 
-/// The walk to a name whose file is not in memory, which takes references of the root and the directory (`try_to_unlazy`), and the directory's
-/// lock shared, or exclusive for an `open` that may create.
+/// The walk to a name whose file is not in memory, from a directory that is open (`fts_open` of `find`, `chmod -R` and `rm -r`): it takes a
+/// reference of the directory (`try_to_unlazy`), and its lock shared, or exclusive for an `open` that may create. That one begins at the root,
+/// of which it takes a reference, too (`legitimize_root`).
 pub async fn look_up_cold<M: Machine, F: InodeOperations<M>>(
     fs: &F,
     m: &M,
@@ -18,13 +19,18 @@ pub async fn look_up_cold<M: Machine, F: InodeOperations<M>>(
 ) {
     let (sb, parent) = (fs.super_block(), fs.directory_lock(dir));
     m.at("lookup");
-    sb.calls.get_root(m).await;
+    let from_root = side == Side::Write;
+    if from_root {
+        sb.calls.get_root(m).await;
+    }
     sb.calls.get_directory(m, dir).await;
     m.lock(parent, side).await;
     bring_in(fs, m, (dir, name), file).await;
     m.unlock(parent, side).await;
     sb.calls.put_directory(m, dir).await; // terminate_walk
-    sb.calls.put_root(m).await;
+    if from_root {
+        sb.calls.put_root(m).await;
+    }
 }
 
 /// The lookup of a name, in a directory that is locked, unless its file is in memory.

@@ -24,9 +24,9 @@ pub mod credits {
     pub const CONVERSION: u32 = 15;
 }
 
-/// Counts of the running transaction that a handle's start adds to, one after the other: `t_outstanding_credits`, `t_updates`,
-/// `t_handle_count` (`start_this_handle`, `add_transaction_credits`). They share a line.
-const ADDED_AT_START: u32 = 3;
+/// Counts of the running transaction that a handle's start adds to, one after the other: after `t_outstanding_credits` (`add_transaction_credits`)
+/// `t_updates` and `t_handle_count` (`start_this_handle`). They share a line.
+const ADDED_AT_START: u32 = 2;
 /// Those that its stop subtracts from, after a look at `t_expires` in the same line (`jbd2_journal_stop`, `stop_this_handle`).
 const SUBTRACTED_AT_STOP: u32 = 2;
 
@@ -125,6 +125,9 @@ impl Journal {
     }
 
     async fn joined<M: Machine>(&self, m: &M, credits: u32) {
+        self.count(m, 1).await;
+        m.touch_beside(self.state_lock, Access::Read); // j_committing_transaction, jbd2_log_space_left
+        m.settle().await;
         self.count(m, ADDED_AT_START).await;
         self.credits.set(self.credits.get() + credits);
         self.updates.set(self.updates.get() + 1);
@@ -156,6 +159,7 @@ impl Journal {
     async fn change<M: Machine>(&self, m: &M, handle: &mut Handle, block: Block) {
         if !matches!(block, Block::Inodes(_)) {
             self.look_at_device(m).await;
+            self.is_aborted(m).await;
         }
         loop {
             let head = self.blocks.head(block);
@@ -169,8 +173,8 @@ impl Journal {
             m.wchan("do_get_write_access");
             m.park().await;
         }
-        self.file(m).await;
-        self.file(m).await;
+        self.enter(m).await; // BJ_Reserved
+        self.enter(m).await; // BJ_Metadata
         if self.blocks.head(block).transaction < handle.transaction {
             self.blocks.join(block, handle.transaction);
             handle.used += 1;
@@ -226,6 +230,21 @@ impl Journal {
         }
     }
 
+    /// `is_handle_aborted` reads `t_journal`, in the line in which the transaction's lists begin.
+    async fn is_aborted<M: Machine>(&self, m: &M) {
+        m.touch(self.lists, Access::Read);
+        m.settle().await;
+    }
+
+    /// `__jbd2_journal_file_buffer`: a block goes to the end of a list of the running transaction, between the last one and the first.
+    async fn enter<M: Machine>(&self, m: &M) {
+        m.lock(self.list_lock, Side::Write).await;
+        m.touch(self.lists, Access::Write);
+        m.touch(self.ends, Access::Write);
+        m.settle().await;
+        m.unlock(self.list_lock, Side::Write).await;
+    }
+
     /// Moves a block between the lists of transactions, under `j_list_lock`.
     pub(super) async fn file<M: Machine>(&self, m: &M) {
         m.lock(self.list_lock, Side::Write).await;
@@ -241,6 +260,7 @@ impl Journal {
         for &block in changed {
             self.change(m, &mut handle, block).await;
         }
+        self.is_aborted(m).await;
         m.touch(self.line, Access::Read); // t_expires
         m.settle().await;
         self.count(m, SUBTRACTED_AT_STOP).await;

@@ -59,6 +59,10 @@ pub(super) struct Journal {
     checkpoint_mutex: LockId,
     /// What handles change besides `j_state_lock`: the counters of the running transaction.
     line: LineId,
+    /// The first line of the running transaction, with the heads of its lists (`t_nr_buffers`, `t_buffers`) beside `t_journal`.
+    lists: LineId,
+    /// The journal heads at the ends of its lists, which who files a block stores to.
+    ends: LineId,
     /// Number of the running transaction, and of the last one on disk.
     running: Cell<u64>,
     committed: Cell<u64>,
@@ -110,6 +114,8 @@ impl Journal {
             checkpoint_mutex: lock("ext4.j_checkpoint_mutex", "ext4.j_checkpoint_mutex"),
             // The first line of the journal is that of j_state_lock.
             line: m.new_line(lines("jbd2_handle.journal")? - 1 + lines("jbd2_handle.transaction")?),
+            lists: m.new_line(1),
+            ends: m.new_line(1),
             running: Cell::new(1),
             committed: Cell::new(0),
             flushing: Cell::new(0),
@@ -136,6 +142,11 @@ impl Journal {
     /// `j_list_lock`, if who gets a block to write looks at `j_fs_dev` in its line.
     pub fn device(&self) -> Option<LockId> {
         (self.on && self.device_checks).then_some(self.list_lock)
+    }
+
+    /// The line of the running transaction in which its lists begin, beside what every handle reads.
+    pub fn transaction(&self) -> LineId {
+        self.lists
     }
 
     /// `jbd2_transaction_committed` under the lock.

@@ -11,7 +11,7 @@ mod freed;
 mod programs;
 mod written;
 
-use super::group_locks::{Descriptors, GroupLocks};
+use super::group_locks::{Descriptors, FlexGroups, GroupLocks};
 use super::ialloc::FLEX;
 use super::journal::Journal;
 use crate::cost_table;
@@ -42,7 +42,7 @@ cost_table!(MballocCosts {
 /// Files with more blocks share goals (`s_mb_stream_request`).
 const STREAM_BLOCKS: u64 = 16;
 /// From so many on, a power of two is looked for in the buddies alone (`s_mb_order2_reqs`).
-const SIMPLE: u32 = 4;
+const SIMPLE: u32 = 2;
 /// Folios of a group in the buddy cache, where pages are as large as blocks.
 const FOLIOS: u32 = 2;
 const LINE_BYTES: u32 = 64;
@@ -52,12 +52,16 @@ const GOALS_PER_LINE: usize = 16;
 /// What requests for blocks of one group write.
 #[derive(Clone, Copy)]
 struct Lines {
-    /// Its buddy, and its description in memory.
+    /// Its buddy, and the rest of its description in memory.
     buddy: LineId,
+    /// The first line of that (`struct ext4_group_info`): `bb_state`, `bb_free_root`, `bb_free`.
+    info: LineId,
     /// Counts of references of the two folios that have bitmap and buddy.
     folios: LineId,
     /// Buffer and journal heads of its bitmap and descriptor.
     heads: LineId,
+    /// `b_count` and `b_private` of the bitmap's buffer.
+    count: LineId,
     /// The contents of the bitmap.
     bitmap: LineId,
     /// All of them, and their bytes.
@@ -70,6 +74,8 @@ pub(super) struct Mballoc {
     costs: MballocCosts,
     busy: BusyGroups,
     measures: bool,
+    prefetches: bool,
+    frees_apart: bool,
     stream: StreamGoal,
     listed: FreedExtents,
     groups: RefCell<Vec<Bitmap>>,
@@ -79,9 +85,12 @@ pub(super) struct Mballoc {
     /// `ext4_group_lock_ptr`: groups share locks.
     locks: GroupLocks,
     descriptors: Descriptors,
+    flexes: FlexGroups,
     goals: Vec<Cell<u32>>,
     goal_lines: Vec<LineId>,
     md_lock: LockId,
+    /// `s_freed_data_list` and `s_mb_free_pending`, in the line behind that of `s_md_lock`.
+    freed_line: LineId,
     freed: RefCell<Freed>,
     /// Lines of `struct ext4_free_data`, with an entry's place in the tree and in the list.
     entries: Pointers,
@@ -95,12 +104,11 @@ pub(super) struct Mballoc {
 }
 
 impl Mballoc {
-    /// A fresh filesystem of so many bytes, whose groups have these locks and descriptors.
+    /// A fresh filesystem of so many bytes, whose groups have these locks, descriptors and counts.
     pub fn new<M: Machine>(
         m: &M,
         bytes: u64,
-        locks: GroupLocks,
-        descriptors: Descriptors,
+        (locks, descriptors, flexes): (GroupLocks, Descriptors, FlexGroups),
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
@@ -119,17 +127,21 @@ impl Mballoc {
             costs: MballocCosts::new(costs)?,
             busy: rules.busy_groups,
             measures: rules.measures_runs,
+            prefetches: rules.prefetches_groups,
+            frees_apart: rules.frees_apart,
             stream: rules.stream_goal,
             listed: rules.freed_extents,
             written: WrittenBack::new(m.cpus(), groups.len()),
             lines: RefCell::new(vec![None; groups.len()]),
             groups: RefCell::new(groups),
-            spans: [lines("ext4_buddy.data")? + lines("ext4_group_info.struct")?, heads, data],
+            spans: [lines("ext4_buddy.data")? + lines("ext4_group_info.struct")? - 1, heads, data],
             locks,
             descriptors,
+            flexes,
             goals: vec![Cell::new(0); goals],
             goal_lines: (0..goals.div_ceil(GOALS_PER_LINE)).map(|_| m.new_line(1)).collect(),
             md_lock: m.new_lock(m.class("ext4.s_md_lock", "ext4.s_md_lock")),
+            freed_line: m.new_line(1),
             freed: RefCell::default(),
             entries: Pointers::default(),
             files: RefCell::default(),
@@ -146,6 +158,11 @@ impl Mballoc {
         let left =
             |(flex, free): (usize, u64)| free.saturating_sub(if flex == middle { journal.log_blocks() } else { 0 });
         free.enumerate().map(left).collect()
+    }
+
+    /// `s_md_lock`, in whose line others are read (`beside`).
+    pub fn md_lock(&self) -> LockId {
+        self.md_lock
     }
 
     /// Blocks that can be taken (`s_freeclusters_counter`, of which those of files that were written back are not taken here).
@@ -175,11 +192,10 @@ impl Mballoc {
     fn lines<M: Machine>(&self, m: &M, group: u32) -> Lines {
         let [buddy, heads, bitmap] = self.spans;
         let new = || {
-            let [buddy_lines, folios, heads_lines, bitmap_lines] =
-                [buddy, FOLIOS, heads, bitmap].map(|lines| m.new_line(lines));
-            let memory = m.new_block(buddy_lines..bitmap_lines + 1, None);
-            let bytes = (buddy + FOLIOS + heads + bitmap) * LINE_BYTES;
-            Lines { buddy: buddy_lines, folios, heads: heads_lines, bitmap: bitmap_lines, memory, bytes }
+            let spans = [buddy, 1, FOLIOS, heads - 1, 1, bitmap];
+            let [buddy, info, folios, heads, count, bitmap] = spans.map(|lines| m.new_line(lines));
+            let memory = m.new_block(buddy..bitmap + 1, None);
+            Lines { buddy, info, folios, heads, count, bitmap, memory, bytes: spans.iter().sum::<u32>() * LINE_BYTES }
         };
         *self.lines.borrow_mut()[group as usize].get_or_insert_with(new)
     }

@@ -8,7 +8,7 @@
 
 use super::{Mballoc, GROUP_BLOCKS, STREAM_BLOCKS};
 use crate::kernel::ext4::BusyGroups;
-use crate::waist::{Access, Account, Machine, Time};
+use crate::waist::{Account, Machine, Time};
 use std::cell::RefCell;
 
 /// Blocks of a CPU's piece (`s_mb_group_prealloc`).
@@ -152,12 +152,14 @@ impl Mballoc {
             0 => near,
             last => last,
         };
+        self.prefetch(m, goal).await;
         for skip in [self.busy == BusyGroups::Skip, false] {
             for group in self.from(goal) {
                 if let Some(piece) = self.search_piece(m, group, length, None, skip).await {
                     if !local {
                         self.set_goal(m, slot, group).await;
                     }
+                    self.end_prefetch(m, goal).await;
                     return piece;
                 }
             }
@@ -176,13 +178,14 @@ impl Mballoc {
         skip: bool,
     ) -> Option<Piece> {
         let lines = self.lines(m, group);
-        self.load_buddy(m, lines);
+        self.load_buddy(m, lines).await;
         if !skip {
             self.locks.lock(m, group).await;
         } else if !self.locks.try_lock(m, group) {
             return None;
         }
-        m.touch(lines.buddy, Access::Write);
+        self.beside(m).await; // ext4_mb_good_group, mb_find_buddy
+        self.write_buddy(m, lines);
         let found = self.written.take(group, length, at);
         if found.is_some() {
             m.run(Account::System, self.costs.mark_used).await;
