@@ -283,10 +283,16 @@ def _needed(points: Sequence[PointLike], rows: Sequence[MeasuredRow]) -> list[Po
     return [p for p in points if any(wanted(p, row) for row in rows)]
 
 
+NONE_SEEN = 1e3
+"""The residual of context switches where nobody sleeps: a search may pass through such values."""
+
+
 def residual(comparison: Comparison) -> float:
     """How far a row is from its simulation, in a form that is nearly linear in CPU times."""
     if comparison.row.metric.endswith("_percent"):
         return comparison.error / 100
+    if comparison.simulated.mean == 0 and comparison.row.metric.startswith("context_switches"):
+        return NONE_SEEN
     if comparison.simulated.mean == 0:
         raise CalibrationError(f"the simulation of row '{comparison.row.label}' finishes no operation")
     return comparison.row.value / comparison.simulated.mean - 1
@@ -301,6 +307,8 @@ def standard_error(comparison: Comparison, measured: float = 0.0, level: float =
     error = (stddev(simulated, level) or 0.0) / math.sqrt(simulated.n)
     if row.metric.endswith("_percent"):
         return math.hypot(error, measured) / 100
+    if simulated.mean == 0:
+        return 0.0
     ratio = row.value / simulated.mean
     return math.hypot(ratio * error / simulated.mean, measured / simulated.mean)
 

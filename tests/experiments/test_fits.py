@@ -11,9 +11,9 @@ import pytest
 from fakes import fitted, scenario
 
 from simfs.experiments.answer import run_points
-from simfs.experiments.calibrate import CalibrationError, Parameter, calibrate
+from simfs.experiments.calibrate import CalibrationError, Parameter, calibrate, residual, standard_error
 from simfs.experiments.fitted import fitted as fitted_scenario
-from simfs.results.model import MeasuredRow
+from simfs.results.model import Comparison, Estimate, MeasuredRow
 from simfs.results.run import Runs, native_engine, run_scenario
 from simfs.scenario import expand, load, placed_rows, value_of
 
@@ -219,3 +219,20 @@ def one_row(folder: Path, replications: int, metric: str) -> Path:
     (folder / "data.yaml").write_text(json.dumps(dataset))
     (folder / "asked.yaml").write_text(json.dumps(asked))
     return folder / "asked.yaml"
+
+
+def compared(metric: str, simulated: float) -> Comparison:
+    row = MeasuredRow(dataset="d", series="a", variant="a", metric=metric, value=500.0, role="calibrate")
+    found = Estimate(mean=simulated, low=None, high=None, n=2)
+    return Comparison(row=row, simulated=found, error=simulated - 500.0, error_percent=None)
+
+
+def test_a_search_passes_through_values_at_which_nobody_sleeps() -> None:
+    far = compared("context_switches_per_s", 0.0)
+    assert residual(far) > residual(compared("context_switches_per_s", 1.0))
+    assert standard_error(far) == 0.0
+
+
+def test_a_fit_does_not_go_on_where_nothing_is_done() -> None:
+    with pytest.raises(CalibrationError, match="finishes no operation"):
+        residual(compared("operations_per_s", 0.0))

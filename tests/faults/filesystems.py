@@ -209,6 +209,18 @@ BTRFS = [
         "if FAULT || self.fsync.directory < LogDirectory::Delayed {",
     ),
     Fault(
+        "btrfs log: gaps between old entries have no range",
+        B + "log/directory.rs",
+        "if entry.key > range && range.offset() > 0 {",
+        "if !FAULT && entry.key > range && range.offset() > 0 {",
+    ),
+    Fault(
+        "btrfs log: looks for what to drop in every kernel",
+        B + "log/log_inode.rs",
+        "if self.fsync.inode > LogInode::LeafHeld && !logged {",
+        "if self.fsync.inode > LogInode::LeafHeld && !logged && !FAULT {",
+    ),
+    Fault(
         "btrfs log: delayed deletions are forgotten",
         B + "log/delayed_entries.rs",
         "let mut deletes = &entries.deletes[..];",

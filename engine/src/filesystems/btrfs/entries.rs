@@ -15,6 +15,8 @@ pub(super) struct Entries {
     pub(super) logged: u64,
     /// The first index that its log need not have yet, and the transaction in which that was said.
     pub(super) unlogged: (u64, u64),
+    /// The first index that this transaction gave.
+    pub(super) first_new: u64,
     /// The transaction in which it last lost the name of a file that its log did not know (`last_unlink_trans`).
     pub(super) unlinked: u64,
     /// The transaction that changed it last, and that its log lacks the change.
@@ -35,6 +37,7 @@ impl Entries {
             made,
             logged: 0,
             unlogged: (0, 0),
+            first_new: items::DIR_START_INDEX,
             unlinked: 0,
             changed: (made, made > 0),
             new_names: (0, BTreeSet::new()),
@@ -59,10 +62,23 @@ impl Btrfs {
         let entries = &mut self.directories.borrow_mut()[dir as usize];
         let next = (entries.next_index, self.transid());
         let (first, transid) = std::mem::replace(&mut entries.unlogged, next);
+        if transid != next.1 {
+            entries.first_new = next.0;
+        }
         if transid == next.1 {
             first
         } else {
             next.0
+        }
+    }
+
+    /// Entries before this index are of earlier transactions.
+    pub(super) fn first_new(&self, dir: DirId) -> u64 {
+        let entries = &self.directories.borrow()[dir as usize];
+        if entries.unlogged.1 == self.transid() {
+            entries.first_new
+        } else {
+            entries.next_index
         }
     }
 

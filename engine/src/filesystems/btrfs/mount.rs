@@ -314,6 +314,7 @@ impl Btrfs {
         let entries = &mut self.directories.borrow_mut()[dir as usize];
         if entries.unlogged.1 != transid {
             entries.unlogged = (entries.next_index, transid);
+            entries.first_new = entries.next_index;
         }
         entries.next_index += 1;
         entries.next_index - 1

@@ -35,7 +35,7 @@ impl Btrfs {
             Some(Fate::Deleted) => self.log_parent_of_deleted(m, inode).await,
             Some(Fate::Renamed(other)) if !self.data(other).is_logged(self.transid()) => {
                 let ino = self.file(other).ino;
-                self.drop_items(m, ino).await;
+                self.drop_items(m, ino, false).await;
                 self.copy_names(m, ino).await;
                 self.data(other).log_existence(self.transid());
             }

@@ -9,9 +9,15 @@ use crate::filesystems::btrfs::tree::key::{Item, ItemKind, Key};
 use crate::filesystems::btrfs::tree::search::Intent;
 use crate::filesystems::btrfs::tree::Tree;
 use crate::filesystems::DirId;
-use crate::kernel::btrfs::LogDirectory;
+use crate::kernel::btrfs::{LogDirectory, LogInode};
 use crate::waist::Machine;
 use crate::waist::Side;
+
+/// Where entries by index begin that are not of earlier transactions, and those that the log need not have yet.
+struct Known {
+    old: Key,
+    unlogged: Key,
+}
 
 impl Btrfs {
     /// `btrfs_log_inode` of a directory with all its entries (`LOG_INODE_ALL`). Whether entries of it were found in the tree.
@@ -20,21 +26,24 @@ impl Btrfs {
         self.commit_delayed_for_log(m, dir).await;
         m.lock(directory.log_mutex, Side::Write).await;
         let logged = self.new_and_logged(dir).1;
-        self.drop_items(m, directory.ino).await;
+        self.drop_directory_items(m, directory.ino, logged).await;
         self.copy_names(m, directory.ino).await;
         self.log_directory_xattrs(m, dir).await;
         let index = |first| Key::new(directory.ino, ItemKind::DirIndex, first);
-        let unlogged = index(if design > LogDirectory::Each { self.take_unlogged(dir) } else { 0 });
+        let known = Known {
+            old: index(self.first_new(dir)),
+            unlogged: index(if design > LogDirectory::Each { self.take_unlogged(dir) } else { 0 }),
+        };
         if design < LogDirectory::Indices {
             let first = Key::new(directory.ino, ItemKind::DirItem, 0);
-            self.log_entries(m, first, if logged { index(0) } else { first }).await;
+            self.log_entries(m, first, Known { unlogged: if logged { index(0) } else { first }, ..known }).await;
         }
-        let first = if design < LogDirectory::New { index(0) } else { unlogged };
         let delayed = match design {
-            LogDirectory::Delayed => self.delayed_entries(m, dir, first).await,
+            LogDirectory::Delayed => self.delayed_entries(m, dir, known.unlogged).await,
             _ => DelayedEntries::default(),
         };
-        let last = self.log_entries(m, first, if logged { unlogged } else { first }).await;
+        let unlogged = if logged || design >= LogDirectory::New { known.unlogged } else { index(0) };
+        let last = self.log_entries(m, index(0), Known { unlogged, ..known }).await;
         let log = &self.fs_root(directory.ino).log;
         self.log_delayed(m, log, &delayed, (last, logged)).await;
         self.set_logged(dir);
@@ -49,29 +58,57 @@ impl Btrfs {
         }
     }
 
-    /// `log_dir_items`: the entries of this kind from a key on, and the range that the log knows of. Of such before `unlogged` it is asked
-    /// whether it has them. Returns the last.
-    async fn log_entries<M: Machine>(&self, m: &M, first: Key, unlogged: Key) -> Option<Key> {
+    /// What the log has of the directory, before it is logged again: until 6.0 all ranges too.
+    async fn drop_directory_items<M: Machine>(&self, m: &M, ino: u64, logged: bool) {
+        if self.fsync.directory == LogDirectory::Delayed {
+            self.drop_items(m, ino, logged).await;
+        } else if logged || self.fsync.inode == LogInode::LeafHeld {
+            self.truncate_in_log(m, Key::new(ino, ItemKind::DirItem, 0)).await;
+        }
+    }
+
+    /// `log_dir_items`: the entries of this kind from a key on, and the range that the log knows of. Returns the last that went there.
+    async fn log_entries<M: Machine>(&self, m: &M, first: Key, known: Known) -> Option<Key> {
         let fs_root = self.fs_root_with(first);
-        let (mut from, mut found) = (first, None);
+        let (mut from, mut found, mut range) = (first, None, first);
         loop {
             let Some(next) = fs_root.root.tree.borrow().first_changed(from) else { break };
             let locked = fs_root.root.locked(m);
             let ops = locked.ops().blocking(); // as `btrfs_search_forward` leaves it
             let (mut path, _) = ops.search_slot(next, Intent::Read).await;
             let entries = entries_at(&fs_root.root.tree.borrow(), path.leaf(), path.slots[0], first);
-            if self.fsync.directory == LogDirectory::Each {
-                self.log_each(m, &fs_root.log, &entries).await;
-            } else {
-                self.log_batch(m, &fs_root.log, &entries, unlogged).await;
+            match self.fsync.directory {
+                LogDirectory::Each => self.log_each(m, &fs_root.log, &entries).await,
+                LogDirectory::Batches | LogDirectory::Indices => {
+                    self.log_batch(m, &fs_root.log, &entries, known.unlogged).await;
+                }
+                LogDirectory::New | LogDirectory::Delayed => {
+                    range = self.log_gaps(m, &fs_root.log, &entries, (range, known.old)).await;
+                    let new = &entries[entries.partition_point(|entry| entry.key < known.unlogged)..];
+                    self.log_batch(m, &fs_root.log, new, known.unlogged).await;
+                    found = new.last().map(|entry| entry.key).or(found);
+                }
             }
             ops.release_path(&mut path).await;
-            found = entries.last().map(|entry| entry.key).or(found);
             let last = entries.last().map_or(next, |entry| entry.key);
             from = Key::new(last.objectid(), last.kind(), last.offset() + 1);
         }
-        self.log_range(m, &fs_root.log, first).await;
+        self.log_range(m, &fs_root.log, range).await;
         found
+    }
+
+    /// Of old entries the log has to know between which others are gone, since 5.18. Returns where the range after the last begins. `from`: that of
+    /// the leaf before. Left out: that the first entries are gone, and that the range is not known where a leaf was passed over.
+    async fn log_gaps<M: Machine>(&self, m: &M, log: &LogTree, entries: &[Item], (from, old): (Key, Key)) -> Key {
+        let behind = |key: Key| Key::new(key.objectid(), key.kind(), key.offset() + 1);
+        let mut range = from;
+        for entry in entries.iter().take_while(|entry| entry.key < old) {
+            if entry.key > range && range.offset() > 0 {
+                self.log_range(m, log, range).await;
+            }
+            range = behind(entry.key);
+        }
+        range
     }
 
     /// `process_dir_items_leaf`: those that the log lacks go there together.

@@ -23,20 +23,21 @@ impl Btrfs {
     /// `copy_inode_items_to_log`).
     pub(super) async fn log_all<M: Machine>(&self, m: &M, slot: u32, inode: Inode) {
         if self.fsync.inode == LogInode::LeafHeld || self.data(slot).is_logged(self.transid()) {
-            self.truncate_in_log(m, inode.ino).await;
+            self.truncate_in_log(m, Key::behind(inode.ino)).await;
         }
         self.copy_changed(m, slot, inode.ino).await;
         self.log_conflict(m, slot, inode).await;
         self.log_xattrs(m, slot, inode.ino).await;
     }
 
-    /// Deletes all items of an inode from the log, a leaf's at a time and from the last on.
-    async fn truncate_in_log<M: Machine>(&self, m: &M, ino: u64) {
+    /// Deletes all items of an inode before a key from the log, a leaf's at a time and from the last on.
+    pub(super) async fn truncate_in_log<M: Machine>(&self, m: &M, end: Key) {
+        let ino = end.objectid();
         let log = &self.fs_root(ino).log;
         let locked = log.root.locked(m);
         let ops = locked.ops().blocking();
         loop {
-            let (mut path, _) = ops.search_slot(Key::behind(ino), Intent::Delete).await;
+            let (mut path, _) = ops.search_slot(end, Intent::Delete).await;
             m.run(Account::System, log.root.after_search(0)).await;
             let run = ops.run_before(&mut path, ino);
             let goes_on = run > 0 && path.slots[0] == 0;

@@ -25,7 +25,8 @@ impl Btrfs {
             return;
         }
         if self.data(slot).take_copy_everything() {
-            self.drop_items(m, inode.ino).await;
+            let logged = self.data(slot).is_logged(self.transid());
+            self.drop_items(m, inode.ino, logged).await;
             self.copy_names(m, inode.ino).await;
         } else if looks {
             self.log_change(m, log, items::inode_key(inode.ino), Intent::Update).await;
@@ -54,8 +55,11 @@ impl Btrfs {
         }
     }
 
-    /// `drop_objectid_items`: what the log has of an inode.
-    pub(super) async fn drop_items<M: Machine>(&self, m: &M, ino: u64) {
+    /// `drop_objectid_items` (`drop_inode_items`): what the log has of an inode. Since 5.16 only if it has any.
+    pub(super) async fn drop_items<M: Machine>(&self, m: &M, ino: u64, logged: bool) {
+        if self.fsync.inode > LogInode::LeafHeld && !logged {
+            return;
+        }
         let log = &self.fs_root(ino).log;
         let locked = log.root.locked(m);
         let ops = locked.ops().blocking();

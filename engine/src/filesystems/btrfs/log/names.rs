@@ -89,7 +89,8 @@ impl Btrfs {
         let inode = self.file(slot);
         let log = &self.fs_root(inode.ino).log;
         let Some(mine) = log.start(m, || self.needs_full_commit()).await else { return NewName::NeedsCommit };
-        self.drop_items(m, inode.ino).await;
+        let logged = self.data(slot).is_logged(self.transid());
+        self.drop_items(m, inode.ino, logged).await;
         self.copy_names(m, inode.ino).await;
         self.log_conflict(m, slot, inode).await;
         self.data(slot).log_existence(self.transid());
@@ -136,7 +137,7 @@ impl Btrfs {
         let directory = self.directory(dir);
         self.commit_delayed_for_log(m, dir).await;
         m.lock(directory.log_mutex, Side::Write).await;
-        self.drop_items(m, directory.ino).await;
+        self.drop_items(m, directory.ino, logged).await;
         self.copy_names(m, directory.ino).await;
         self.log_directory_xattrs(m, dir).await;
         m.unlock(directory.log_mutex, Side::Write).await;

@@ -61,7 +61,7 @@ impl Btrfs {
             if self.data(slot).is_logged(self.transid()) || !self.directories_of(slot).any(|of| of == dir) {
                 continue;
             }
-            self.drop_items(m, file.ino).await;
+            self.drop_items(m, file.ino, false).await;
             self.copy_names(m, file.ino).await;
             self.log_xattrs(m, slot, file.ino).await;
             self.data(slot).log_existence(self.transid());
