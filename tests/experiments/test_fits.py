@@ -13,8 +13,9 @@ from fakes import fitted, scenario
 from simfs.experiments.answer import run_points
 from simfs.experiments.calibrate import CalibrationError, Parameter, calibrate, residual, standard_error
 from simfs.experiments.fitted import fitted as fitted_scenario
-from simfs.results.model import Comparison, Estimate, MeasuredRow
+from simfs.results.model import Comparison, MeasuredRow
 from simfs.results.run import Runs, native_engine, run_scenario
+from simfs.results.statistics import Estimate
 from simfs.scenario import expand, load, placed_rows, value_of
 
 

@@ -144,8 +144,8 @@ MACHINE = [
     Fault(
         "mutex: newcomers do not spin",
         M + "locks/mutex.rs",
-        "cx.runs(|code| code.spin);\n    if !osq",
-        "cx.runs(|code| code.spin);\n    if FAULT || !osq",
+        "cx.runs(|code| code.mutex.spin);\n    if !osq",
+        "cx.runs(|code| code.mutex.spin);\n    if FAULT || !osq",
     ),
     Fault(
         "mutex: nobody asks for a hand-off",

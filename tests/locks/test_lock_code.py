@@ -72,7 +72,7 @@ def spans(kind: str) -> Counter[int]:
     since: dict[int, int] = {}
     found: Counter[int] = Counter()
     for time, task, _, what, about in _engine.trace(json.dumps(crowd(kind)))[1]:
-        if about.startswith("lock.wait_lock"):
+        if task is not None and about.startswith("lock.wait_lock"):
             if what == "acquire":
                 since[task] = time
             elif what == "release":

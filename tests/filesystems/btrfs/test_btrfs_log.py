@@ -302,7 +302,7 @@ def again(names: int, design: str, logs_parent: bool = True) -> RunResult:
 
 
 def test_a_new_file_with_the_name_of_a_deleted_one_takes_its_directory_into_the_log() -> None:
-    """`log_conflicting_inodes`: the last commit knows the name; with names for ever none is used again. Not since 6.1."""
+    """`log_conflicting_inodes`: the last commit knows the name; with names for ever none is used again. Until 6.0."""
     other, each, new = again(1_000_000, "each"), again(100, "each"), again(100, "new")
     since = again(100, "delayed", logs_parent=False)
     taken = [
