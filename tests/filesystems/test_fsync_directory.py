@@ -68,9 +68,10 @@ def searches(result: RunResult, tree: str) -> float:
 
 
 def test_delayed_names_stay_delayed_when_btrfs_logs_their_directory_since_6_1(tmp_path: Path) -> None:
-    """Before, an fsync puts two names into the tree with one search, the directory's inode with another, and reads them in two more.
+    """Before, an fsync puts two names into the tree with one search and the inode with another, and reads them in two.
 
-    The worker of delayed items puts those of many fsyncs there together. Until 6.0 all ranges leave the log first: two searches.
+    The worker of delayed items puts those of many fsyncs there together. Until 6.0 all ranges leave the log first,
+    with two searches.
     """
     before, since = by_design(tmp_path, "create", "create", "fsync_dir")
     assert 2.5 < searches(before, "fs") - searches(since, "fs") < 7
@@ -80,7 +81,8 @@ def test_delayed_names_stay_delayed_when_btrfs_logs_their_directory_since_6_1(tm
 def test_names_that_are_lost_leave_the_log_or_are_a_range_of_it(tmp_path: Path) -> None:
     """Of files that the last commit has: who unlinks one looks for the name in the log, if that has the directory.
 
-    Who logs this looks again, for both names, and enters a range for each. Before 6.1 only the tree is changed, and all ranges leave the log.
+    Who logs this looks again, for both names, and enters a range for each. Before 6.1 only the tree is changed,
+    and all ranges leave the log.
     """
     first = {"op": "unlink", "on": "first"}
     operations = [{"op": "create"}, first, first, {"op": "fsync_dir"}]

@@ -66,7 +66,8 @@ def test_who_enters_a_tree_goes_down_its_right_edge_with_the_lock(tmp_path: Path
 def test_the_lowest_nodes_of_a_tree_come_from_who_changed_them_last(tmp_path: Path) -> None:
     """As in a real tree; two lines of a node move together, in 23 ns and a tenth. Alone none moves.
 
-    Those who wait for the lock have it one after the other. (Of eight tasks many sleep for the tree's own locks: one makes several files in a row.)
+    Those who wait for the lock have it one after the other. (Of eight tasks many sleep for the tree's own locks,
+    and one makes several files in a row.)
     """
     alone, many = (
         hold_each(run(tmp_path, "tree", "kind: create, directories: per-task", tasks, 2**16))
