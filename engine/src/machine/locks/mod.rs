@@ -43,7 +43,11 @@ pub(super) use release::release;
 /// Acquires `lock` if that needs no waiting.
 pub(super) fn try_acquire(cx: &Context, lock: LockId, side: Side) -> bool {
     let (lock, kind) = part(cx, lock);
-    let owed = cx.state().owes_before_lock(cx.id);
+    let owed = {
+        let mut s = cx.state();
+        s.forget_queues(cx.id);
+        s.owes_before_lock(cx.id)
+    };
     let taken = kind.try_lock(cx, lock, side);
     if taken {
         took(cx, lock, owed);
