@@ -211,6 +211,8 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds for the tests of a fault")
     given = parser.parse_args()
     at = given.at.resolve()
+    if given.built and not (at / "simfs/_engine.abi3.so").exists():
+        parser.error(f"--built: nothing is built in {at}")
     if given.built:
         shutil.copytree(ROOT / "tests", at / "tests", dirs_exist_ok=True)
     else:

@@ -245,7 +245,7 @@ OTHERS = [
         "tmpfs readdir: names are counted without their directory's lock",
         E + "filesystems/names/parents.rs",
         "            CountsListed::UnderParent => self",
-        "            _ if FAULT => dentries.change_children(m, &child, || ()).await,\n            CountsListed::UnderParent => self",
+        "            _ if FAULT => dentries.change_children(m, &child, 1, || ()).await,\n            CountsListed::UnderParent => self",
     ),
     Fault(
         "xfs log: a checkpoint has what its own transactions logged of a directory's block",
