@@ -27,6 +27,7 @@ CURVE = 3
 """Points that make a curve."""
 
 MORE = "each variant's curve, operations, wake-ups and locks by caller: --details, or one with --variant NAME"
+"""Where what a comparison leaves out is to be found."""
 
 KINDS = {"load": "load", "bound": "bound threads", "kernel": "other threads"}
 """Kinds of tasks as a person would name them; threads are the kernel's."""
@@ -52,24 +53,22 @@ def print_report(result: ScenarioResult, console: Console | None = None, *, deta
 def report(result: ScenarioResult, *, details: bool = True) -> RenderableType:
     """The answer, the curves and top locks, what was fitted and how far off all is; or locks compared."""
     said = [Padding(Text(f"-> {result.answer}"), (0, 0, 1, 0))] if result.answer else []
-    short_of = not details and has_brief(result)
-    more = [Padding(Text(MORE), (0, 1))] if short_of else []
-    return Group(*said, *(brief(result) if short_of else sheets(result)), notes(result), *more)
+    if details or not has_several_curves(result):
+        return Group(*said, *sheets(result), notes(result))
+    return Group(*said, *comparison(result), notes(result), Padding(Text(MORE), (0, 1)))
 
 
-def has_brief(result: ScenarioResult) -> bool:
-    """Whether there are several curves, whose comparison says most: all tables of each would fill some screens."""
+def has_several_curves(result: ScenarioResult) -> bool:
+    """Whether a comparison of curves says most: all tables of each would fill some screens."""
     curved = [v for v in result.variants if len(result.of(v)) >= CURVE]
     return len(curved) > 1 and not is_tournament(result)
 
 
-def brief(result: ScenarioResult) -> list[Sheet]:
+def comparison(result: ScenarioResult) -> list[Sheet]:
     """The variants side by side: throughput, CPU time and longest waits at the point of most interest."""
-    points = focus(result)
     title = f"At {counted(focus_tasks(result), 'task')}"
-    parts = [side_by_side(result)] if result.sweep else []
-    parts += [_curve(result, points, title, with_variant=True), *metrics(result)]
-    return [*parts, *locks_of_all(result), *_held_against(result)]
+    curves = [side_by_side(result), _curve(result, focus(result), title, with_variant=True)]
+    return [*curves, *metrics(result), *locks_of_all(result), *_held_against(result)]
 
 
 def sheets(result: ScenarioResult) -> list[Sheet]:

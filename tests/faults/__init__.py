@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from faults.btrfs import BTRFS
 from faults.fault import Fault
-from faults.filesystems import BTRFS, XFS
 from faults.machine import MACHINE
 from faults.others import OTHERS
 from faults.statistics import STATISTICS
+from faults.xfs import XFS
 
 __all__ = ["FAULTS", "TESTS", "Fault", "files_of", "part_of"]
 

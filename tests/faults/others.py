@@ -8,6 +8,12 @@ from faults.fault import E, Fault, X
 
 OTHERS = [
     Fault(
+        "lockref: what others gave back does not make an attempt succeed",
+        E + "filesystems/names/lockref.rs",
+        "self.add(attempt.adds);",
+        "self.add(if FAULT { 1 } else { attempt.adds });",
+    ),
+    Fault(
         "ext4 walk: a CPU knows more than sixteen buffers",
         E + "filesystems/ext4/known_buffers.rs",
         "known.truncate(KNOWN);",

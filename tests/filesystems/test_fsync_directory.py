@@ -88,3 +88,17 @@ def test_names_that_are_lost_leave_the_log_or_are_a_range_of_it(tmp_path: Path) 
     operations = [{"op": "create"}, first, first, {"op": "fsync_dir"}]
     before, since = by_design(tmp_path, files=200, operations=operations)
     assert 1 < searches(since, "log") - searches(before, "log") < 9
+
+
+def test_the_log_learns_of_gaps_between_old_names_since_5_18(tmp_path: Path) -> None:
+    """`process_dir_items_leaf`: names that go anywhere leave a gap each, which is a range; those at the front none."""
+    front, anywhere = (
+        by_design(
+            tmp_path,
+            files=300,
+            operations=[{"op": "create"}, {"op": "unlink", "on": on}, {"op": "fsync_dir"}],
+        )
+        for on in ("first", "any")
+    )
+    for without, with_gaps in zip(front, anywhere, strict=True):
+        assert searches(with_gaps, "log") > searches(without, "log") + 10
