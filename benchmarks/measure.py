@@ -13,17 +13,21 @@ import os
 import re
 import statistics
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from simfs import _engine
 from simfs.scenario import expand, load, to_run_spec
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ROOT / "engine"
 RUN = ("--example", "run")
+#: Runs the spec on standard input by the engine that is installed.
+RUN_INSTALLED = "import sys; from simfs import _engine; print(_engine.run(sys.stdin.read()))"
 
 Spec = dict[str, Any]
 
@@ -53,6 +57,15 @@ class Run:
     def cpu_ns_per_cycle(self) -> float:
         """Processor time per lock cycle (ns)."""
         return self.cpu_ns / self.cycles
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What valgrind counted of one run."""
+
+    instructions: int
+    #: Lock cycles done.
+    cycles: int
 
 
 @dataclass(frozen=True)
@@ -143,7 +156,51 @@ def run_engine(spec: Spec, program: Path | None = None) -> Run:
 
 def run_floor(tasks: int, cycles: int) -> Run:
     """Run the loop that models nothing."""
-    return _run([str(target() / "release" / "simfs-floor"), str(tasks), str(cycles)], "")
+    return _run([str(_floor()), str(tasks), str(cycles)], "")
+
+
+def _floor() -> Path:
+    return target() / "release" / "simfs-floor"
+
+
+def count_floor(tasks: int, cycles: int) -> float:
+    """Count the instructions that a cycle of the loop takes (valgrind)."""
+
+    def counted(cycles: int) -> Counted:
+        return _count([str(_floor()), str(tasks), str(cycles)])
+
+    return _marginal(counted(cycles), counted(2 * cycles))
+
+
+def count_engine(spec: Spec, cycles: int) -> float:
+    """Count the instructions that a cycle takes on the engine that is installed (valgrind)."""
+
+    def counted(duration_ns: float) -> Counted:
+        return _count([sys.executable, "-c", RUN_INSTALLED], json.dumps(spec | {"duration_ns": duration_ns}))
+
+    duration = spec["duration_ns"] * cycles / json.loads(_engine.run(json.dumps(spec)))["operations"]
+    return _marginal(counted(duration), counted(2 * duration))
+
+
+def _marginal(short: Counted, long: Counted) -> float:
+    """Leave out what is the same in both runs: start, layout, the report."""
+    return (long.instructions - short.instructions) / (long.cycles - short.cycles)
+
+
+def _count(command: list[str], text: str = "") -> Counted:
+    quiet = ("--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
+    ran = subprocess.run(
+        ["valgrind", *quiet, *command],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONHASHSEED": "0"},
+    )
+    told = re.search(r"I\s+refs:\s+([\d,]+)", ran.stderr)
+    if told is None:
+        raise RuntimeError(f"valgrind counted no instructions: {ran.stderr}")
+    return Counted(int(told[1].replace(",", "")), json.loads(ran.stdout)["operations"])
 
 
 def interleaved(repeats: int, measurements: Mapping[str, Callable[[], float]]) -> dict[str, Sample]:
