@@ -30,7 +30,9 @@ TRACED = "-traced"
 class Guest:
     """One boot of a kernel, and what is done in it; `speed` is instructions in 1000 ns.
 
-    `quantum`: ns of a round once the load has begun; rounds of the boot take 1000 ns or more.
+    `quantum`: ns of a round once the load has begun; rounds of the boot take 1000 ns or more. `spread`: percent by which
+    a round is shorter or longer, drawn: a load whose calls take the same instructions each time comes into step with
+    equal rounds.
     `logs`: what the emulator writes: blocks of instructions, transfers of cache lines in the last window, accesses.
     `charged`: what tasks allocate is charged to a memory cgroup, and security modules keep data of files.
     """
@@ -46,6 +48,7 @@ class Guest:
     preempt: str = "voluntary"
     speed: int = 1000
     quantum: int = 1000
+    spread: int = 0
     logs: tuple[str, ...] = ("LOG",)
     charged: bool = False
     environment: dict[str, str] = field(default_factory=dict)
@@ -335,12 +338,12 @@ def _rwsem() -> Iterable[Guest]:
         for readers, writers in groups:
             yield files(filesystem, f"readers:{readers}", readers + writers, False, RWSEM_TIME)
 
-    locked = Guest("rwsem-xfs", tuple(rows("xfs", READERS_AND_WRITERS)), quantum=100)
+    locked = Guest("rwsem-xfs", tuple(rows("xfs", READERS_AND_WRITERS)), quantum=100, spread=50)
     yield locked
     yield replace(locked, name="rwsem-xfs-6.1", kernel="6.1")
     drawn = (files("xfs", "randrw", n, False, RWSEM_TIME) for n in (1, 16, 2, 4, 8, 24))
     unlocked = (row for fs in ("ext4", "tmpfs") for row in rows(fs, UNLOCKED_READERS))
-    yield Guest("rwsem-randrw", (*drawn, *unlocked), quantum=100)
+    yield Guest("rwsem-randrw", (*drawn, *unlocked), quantum=100, spread=50)
 
 
 RWSEM_TIME = "20 60 1"
