@@ -7,6 +7,7 @@ fails, in a process that is forked when all modules are loaded. At the end those
 
     python tools/mutants.py                  all, and writes anew which test sees which
     python tools/mutants.py --only btrfs     those whose name has this in it
+    python tools/mutants.py --new            those that no test has noticed yet
 
 Exit code 1 where a fault survives, or the tests of one last longer than `--limit`.
 """
@@ -205,6 +206,7 @@ def main() -> int:
     """Report each fault, and the survivors at the end."""
     parser = argparse.ArgumentParser(description="Which faults does no test notice?")
     parser.add_argument("--only", default="", help="faults whose name has this in it")
+    parser.add_argument("--new", action="store_true", help="faults that no test has noticed yet")
     parser.add_argument("--at", type=Path, default=ROOT / "target/mutants", help="where the copy goes")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="faults tried at a time")
     parser.add_argument("--built", action="store_true", help="only tests have changed since the last run")
@@ -219,7 +221,11 @@ def main() -> int:
         copy_with_faults(at)
         build(at)
     load(at)
-    chosen = [(n, fault) for n, fault in enumerate(FAULTS, start=1) if given.only in fault.name]
+    chosen = [
+        (n, fault)
+        for n, fault in enumerate(FAULTS, start=1)
+        if given.only in fault.name and not (given.new and fault.name in SEEN)
+    ]
     survivors, tests = [], set()
     for fault, seen in answers(chosen, given.jobs, given.limit):
         if seen in (None, UNDECIDED):
