@@ -66,6 +66,7 @@ class Laboratory:
         log = into / f"{guest.name}.log"
         command = self._command(guest, boot, initrd, log, seed)
         times = {"PTIME_QUANTUM": str(guest.quantum), "PTIME_SPEED": str(guest.speed)}
+        times |= {"PTIME_SPREAD": str(guest.spread), "PTIME_SEED": str(seed)}
         times |= {f"PTIME_{name}": str(log.with_suffix(LOGS[name])) for name in guest.logs}
         subprocess.run(command, env={**os.environ, **times}, check=True)
         initrd.unlink()

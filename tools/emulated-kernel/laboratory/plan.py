@@ -30,9 +30,9 @@ TRACED = "-traced"
 class Guest:
     """One boot of a kernel, and what is done in it; `speed` is instructions in 1000 ns.
 
-    `quantum`: ns of a round once the load has begun; rounds of the boot take 1000 ns or more. `spread`: percent by which
-    a round is shorter or longer, drawn: a load whose calls take the same instructions each time comes into step with
-    equal rounds.
+    `quantum`: ns of a round once the load has begun; rounds of the boot take 1000 ns or more.
+    `spread`: percent by which a round is shorter or longer, drawn: a load whose calls take the same instructions each
+    time comes into step with equal rounds.
     `logs`: what the emulator writes: blocks of instructions, transfers of cache lines in the last window, accesses.
     `charged`: what tasks allocate is charged to a memory cgroup, and security modules keep data of files.
     """
@@ -346,7 +346,7 @@ def _rwsem() -> Iterable[Guest]:
     yield Guest("rwsem-randrw", (*drawn, *unlocked), quantum=100, spread=50)
 
 
-RWSEM_TIME = "20 60 1"
+RWSEM_TIME = "20 200 1"
 """As long as several hand-offs."""
 
 IDLE = ("alone idle 0 20000 250 100",)
