@@ -233,6 +233,35 @@ def test_no_page_becomes_active_on_lists_by_generation_or_on_tmpfs(tmp_path: Pat
     assert holds_of_a_file(tmp_path, 3, "tmpfs") == pytest.approx(unread_tmpfs, abs=0.1)
 
 
+READ_BESIDE = """
+simfs: 1
+name: read-beside
+title: Random reads of a file in memory
+question: when do its pages become active?
+machine: {{profile: server-24, cpus: 2}}
+kernel: {{profile: linux-6.1, rules: {{mm.activates: {activates}}}}}
+filesystem: {{kind: {filesystem}, size: 8 GiB}}
+device: {{profile: ramdisk}}
+workload: {{kind: fio, tasks: 1, rw: randread, size: 480 KiB, block_size: 4 KiB, cached: {cached}}}
+measure: {{warmup: 0 ms, duration: 20 ms, replications: 1, seed: 1}}
+"""
+
+
+def activations(path: Path, filesystem: str, cached: str, *, activates: bool = True) -> int:
+    """How often a task that reads all 120 pages of a file many times takes the lock, under the file's lock on XFS."""
+    text = READ_BESIDE.format(activates=str(activates).lower(), filesystem=filesystem, cached=cached)
+    run = run_scenario(path / "read-beside.yaml", text, warmup_ns=0, duration_ns=20e6)
+    return sum(one.acquired for one in run.locks if one.name == "mm.lru_lock")
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4", "btrfs"])
+def test_pages_that_were_only_written_become_active_by_random_reads(tmp_path: Path, filesystem: str) -> None:
+    """Each once, by the second read of it, 15 at a time; those that were read before are active."""
+    assert activations(tmp_path, filesystem, "written") == 120 / 15
+    assert activations(tmp_path, filesystem, "true") == 0
+    assert activations(tmp_path, filesystem, "written", activates=False) == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("release", ["batches", "runs"])
 @pytest.mark.parametrize("tasks", [1, 5])

@@ -93,6 +93,8 @@ pub struct LaidOut {
     pub extents: u64,
     /// All its pages are in memory, or none.
     pub cached: bool,
+    /// They have been read, often.
+    pub read: bool,
     /// Its blocks are there and nothing was written to them (`fallocate`).
     pub unwritten: bool,
     /// Only its beginning is there, if so.

@@ -156,6 +156,7 @@ const FIO: Table = &[&[
     ("block_size", Number(4096.0)),
     ("extents", Number(1.0)),
     ("cached", Number(0.0)),
+    ("read_before", Number(1.0)),
     ("direct", Number(0.0)),
     ("files", Word(&["shared", "per-task"])),
     ("reads", Number(0.5)),

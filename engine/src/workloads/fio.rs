@@ -47,6 +47,7 @@ impl Jobs {
                 bytes: w.number("size") as u64,
                 extents: w.number("extents") as u64,
                 cached: w.number("cached") > 0.0,
+                read: w.number("cached") > 0.0 && w.number("read_before") > 0.0,
                 unwritten: w.given("unwritten").is_some_and(|unwritten| unwritten > 0.0),
                 written: None,
             },

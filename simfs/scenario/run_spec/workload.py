@@ -143,7 +143,8 @@ def _fio(use: Fio) -> dict[str, Any]:
         **_chosen(use.random_distribution),
         "direct": float(use.direct),
         "sync": float(use.sync),
-        "cached": float(use.cached),
+        "cached": float(use.cached is not False),
+        **({"read_before": 0.0} if use.cached == "written" else {}),
     }
     optional = {"readers": use.readers, "written": use.written, "unwritten": float(use.unwritten) or None}
     return given | {key: value for key, value in optional.items() if value is not None}

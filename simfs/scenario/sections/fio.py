@@ -53,8 +53,10 @@ class Fio(Tasks):
     extents: Annotated[StrictInt, Field(ge=1, le=2**31)] = Field(
         default=1, description="Extents that a file is in; XFS looks them up in its extent map."
     )
-    cached: StrictBool = Field(
-        default=False, description="Whether all pages of the files are in memory at the beginning, or none."
+    cached: StrictBool | Literal["written"] = Field(
+        default=False,
+        description="Whether all pages of the files are in memory at the beginning, or none; 'written': all, and"
+        " nobody has read them.",
     )
     written: Percentage | None = Field(
         default=None,

@@ -223,7 +223,7 @@ FORMS = (
         "rwsem-",
         _rwsem,
         notes=(
-            "Turns of the emulator's CPUs are of 50 to 150 ns, drawn: with equal ones the load comes into step with them.",
+            "Turns of the emulator's CPUs are of 50 to 150 ns, drawn: the load comes into step with equal ones.",
             "Latencies are those of all calls that began and ended in the window: tasks by calls a second, less the "
             "loop's own code.",
             "Idle time of a window of 200 ms is counted in units of 10 ms of all 24 CPUs: steps of 0.2 points.",

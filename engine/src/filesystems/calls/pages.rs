@@ -16,6 +16,11 @@ impl Calls {
         self.files.held(m, file.inode);
         self.pages.copy_from(m, file.inode, offset, bytes);
         self.folio_words.copy_from(m, file, offset, self.costs.read + self.folios.read(pages(bytes))).await;
+        self.mark_accessed(m, file, (offset, bytes)).await;
+    }
+
+    /// The task has read these bytes in the page cache (`folio_mark_accessed` in `filemap_read`).
+    pub async fn mark_accessed<M: Machine>(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
         if self.reads_mark {
             self.lru.activate(m, self.pages.read(m, file.inode, offset, bytes)).await;
         }

@@ -137,6 +137,7 @@ impl Ext4 {
             }
             self.sb.calls.pages.copy_from(m, file.inode, io.offset, io.bytes);
             m.run(Account::System, c.read_page * io.pages()).await;
+            self.sb.calls.mark_accessed(m, file, (io.offset, io.bytes)).await;
             touch_atime(self, m, Timed::File(file.inode)).await;
         }
         m.run(Account::System, c.read_exit).await;

@@ -64,6 +64,8 @@ type Node = Box<[Page; NODE]>;
 struct FilePages {
     /// Whether they were there before the run.
     laid_out: bool,
+    /// Whether they were read then.
+    read: bool,
     nodes: RefCell<Vec<Option<Node>>>,
     /// Who read last, and which page (`prev_pos` of `struct file_ra_state`).
     last_read: Cell<Option<(TaskId, u64)>>,
@@ -90,9 +92,9 @@ pub struct DataPages {
 }
 
 impl DataPages {
-    /// A file was laid out, with so many bytes in memory.
-    pub fn laid_out(&self, slot: u32, bytes: u64) {
-        self.files.put(slot, Rc::new(FilePages { laid_out: true, ..FilePages::default() }));
+    /// A file was laid out, with so many bytes; what is in memory of it was `read` before, or only written.
+    pub fn laid_out(&self, slot: u32, bytes: u64, read: bool) {
+        self.files.put(slot, Rc::new(FilePages { laid_out: true, read, ..FilePages::default() }));
         self.before.set(self.before.get() + bytes.div_ceil(PAGE));
     }
 
@@ -135,12 +137,12 @@ impl DataPages {
     }
 
     /// A task reads these bytes. How many pages it finds active for the first time. Who reads on in a page does not count anew
-    /// (`filemap_read`); files that were there before the run have been read before.
+    /// (`filemap_read`).
     pub fn read<M: Machine>(&self, m: &M, slot: u32, offset: u64, bytes: u32) -> u64 {
         let file = self.files.get_or_make(slot, Rc::default);
         let (first, end) = (offset / PAGE, (offset + u64::from(bytes.max(1))).div_ceil(PAGE));
         let same = file.last_read.replace(Some((m.task(), end - 1))) == Some((m.task(), first));
-        let before = if file.laid_out { Accessed::Active } else { Accessed::Never };
+        let before = if file.read { Accessed::Active } else { Accessed::Never };
         let access = |page: &mut Page| {
             let accessed = page.accessed.unwrap_or(before);
             page.accessed = Some(if accessed == Accessed::Never { Accessed::Once } else { Accessed::Active });

@@ -355,6 +355,7 @@ impl Xfs {
         self.read_pages(m, file, &open, io).await;
         self.sb.calls.pages.copy_from(m, file.inode, io.offset, io.bytes);
         m.run(Account::System, c.read_page * io.pages()).await;
+        self.sb.calls.mark_accessed(m, file, (io.offset, io.bytes)).await;
         touch_atime(self, m, Timed::File(file.inode)).await;
         if locks {
             m.unlock(inode.iolock, Side::Read).await;
