@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import Seed, Settings, Threads, Wide, loaded, overrides, refuse_out
-from simfs.commands.errors import plain_errors, refusals_of_runs, refused
-from simfs.commands.experiment import (
+from simfs.commands.common import (
     Output,
-    QuickDecided,
+    Seed,
+    Settings,
     TextOrJson,
-    Variant,
-    most_runs,
+    Threads,
+    Wide,
+    loaded,
+    overrides,
     print_answer,
-    question,
-    write_answer,
+    refuse_out,
 )
+from simfs.commands.errors import plain_errors, refusals_of_runs, refused
+from simfs.commands.experiment import QuickDecided, Variant, most_runs, question, write_answer
 
 if TYPE_CHECKING:
     from simfs.experiments.advise import Advice
