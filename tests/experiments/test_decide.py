@@ -123,7 +123,7 @@ def test_what_the_first_runs_left_in_hope_is_given_up_when_more_runs_leave_none(
     start = rng[:FIRST_STAGE] - rng[:FIRST_STAGE].mean()
     run, _ = gains(noisy=lambda i: 3 + start[i] if i < FIRST_STAGE else -1 + start[i % FIRST_STAGE])
     monkeypatch.setattr("simfs.experiments.decide.run_varied", run)
-    contrast = Contrast((NOISY,))
+    contrast = Contrast((NOISY,), equal=0.5)
     found = decide(NOW, [contrast], Runs(5, warmup=0.0), most=4 * FIRST_STAGE)
     assert verdict(found.estimate(contrast)) == f"undecided after {2 * FIRST_STAGE}"
 
