@@ -70,6 +70,10 @@ def _convert(file: str, of_format: str | None, about: About, out: Path | None) -
     _write(text, out)
     for line in notes_of(reading, sort(reading.waits)):
         notes().print(line)
+    if out is not None and not reading.section:
+        notes().print(
+            f"written to {out}; a scenario names it, with a variant for each series: measured: {out.name}"
+        )
 
 
 def _write(text: str, out: Path | None) -> None:

@@ -24,6 +24,7 @@ from simfs.results.run_result import Strict
 from simfs.results.statistics import LEVEL, Estimate, paired_difference, stddev, student_t
 from simfs.scenario import Scenario, expand, load, paths, placed_rows
 from simfs.scenario.problems import ScenarioError
+from simfs.scenario.reading.document import Document
 from simfs.scenario.schema import MeasuredUse
 from simfs.scenario.settings import keys_of
 from simfs.scenario.suggest import choices
@@ -134,7 +135,7 @@ def _find_side(argument: str, settings: Sequence[str], runs: _Runs) -> Callable[
         side = _of_folder(Path(name), argument, variant)
         if side.result is not None and variant is not None:
             _refuse_unknown(name, variant, side.result.variants)
-    elif paths.find(name, paths.SCENARIOS) is None and paths.find(name, paths.MEASURED) is not None:
+    elif _is_dataset(name):
         rows = [MeasuredRow(**vars(row)) for row in placed_rows(MeasuredUse(dataset=name))]
         side = Side(argument, rows=tuple(r for r in rows if variant in (None, r.series, r.variant)))
     else:
@@ -145,6 +146,13 @@ def _find_side(argument: str, settings: Sequence[str], runs: _Runs) -> Callable[
     if not side.points and not side.rows:
         raise ValueError(f"{argument}: there is nothing to compare")
     return lambda: side
+
+
+def _is_dataset(name: str) -> bool:
+    scenario = paths.find(name, paths.SCENARIOS)
+    if scenario is None:
+        return paths.find(name, paths.MEASURED) is not None
+    return not paths.is_name(name) and scenario.is_file() and Document.read(scenario).is_dataset
 
 
 def _run_side(argument: str, variant: str | None, asked: Scenario, given: set[str], runs: _Runs) -> Side:

@@ -90,7 +90,7 @@ def read(text: str, name: str | None = None) -> Reading:
                     f"looks like {each}, but none of its {reading.skipped} lines could be used"
                 )
             return reading
-    own = "a table of your own begins with a line such as 'series,tasks,value', see docs/how-to/perf.md"
+    own = "a table of your own begins with a line such as 'series,tasks,value', see docs/how-to/own-data.md"
     raise UnreadableError(f"is output of no tool that simfs knows: {', '.join(FORMATS)}; {own}")
 
 

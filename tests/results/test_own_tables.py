@@ -116,3 +116,19 @@ def test_all_cells_that_cannot_be_read_are_told_at_once() -> None:
     with pytest.raises(BadCellsError) as refused:
         read("tasks,ext4,xfs\n1,a,2\nb,3,c\n")
     assert [(c.line, c.column) for c in refused.value.cells] == [(2, 3), (3, 1), (3, 5)]
+
+
+def test_a_data_set_in_the_place_of_a_scenario_is_called_that(tmp_path: Path) -> None:
+    imported("tasks,mutex\n4,10\n", tmp_path)
+    answer = RUNNER.invoke(app, ["run", str(tmp_path / "mine.yaml")])
+    assert answer.exit_code == 2
+    assert answer.stderr.count("\n") == 1
+    assert "is a data set, no scenario; a scenario names it: measured:" in answer.stderr
+
+
+@pytest.mark.slow
+def test_a_data_set_is_compared_by_its_file(tmp_path: Path) -> None:
+    imported("tasks,mutex\n4,100000\n", tmp_path)
+    answer = RUNNER.invoke(app, ["compare", str(tmp_path / "mine.yaml"), "lock-cycle:mutex", "--quick"])
+    assert answer.exit_code == 0, answer.stderr
+    assert "100,000" in answer.stdout
