@@ -105,5 +105,6 @@ def _of_xfs_info(path: Path | None, cpus: int | None, workload: str, given: list
     try:
         text = sys.stdin.read() if str(path) == "-" else Path(str(path)).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise refused(f"--xfs-info {path}: cannot be read: {error}") from None
+        why = getattr(error, "strerror", None) or "is not UTF-8"
+        raise refused(f"--xfs-info {path}: cannot be read: {why}") from None
     return from_xfs_info(text, cpus, workload, settings=given)

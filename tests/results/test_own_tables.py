@@ -131,4 +131,4 @@ def test_a_data_set_is_compared_by_its_file(tmp_path: Path) -> None:
     imported("tasks,mutex\n4,100000\n", tmp_path)
     answer = RUNNER.invoke(app, ["compare", str(tmp_path / "mine.yaml"), "lock-cycle:mutex", "--quick"])
     assert answer.exit_code == 0, answer.stderr
-    assert "100,000" in answer.stdout
+    assert " 100000 " in answer.stdout
