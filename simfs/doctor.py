@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 from simfs import __version__
+from simfs.results.run_result import Strict
 from simfs.scenario import ScenarioError, expand, load, paths, to_run_spec
 from simfs.scenario.measured.dataset import load_dataset
 from simfs.scenario.measured.predicting import predictor
@@ -33,6 +34,18 @@ class Finding:
     seen: str
     advice: str = ""
     required: bool = True
+
+    @property
+    def mark(self) -> str:
+        """In a word."""
+        return "ok" if self.ok else "missing" if self.required else "absent"
+
+
+class Examined(Strict):
+    """All that was looked at; `healthy` where nothing that is required is missing."""
+
+    healthy: bool
+    findings: tuple[Finding, ...]
 
 
 def examine() -> Iterator[Finding]:

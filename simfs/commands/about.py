@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from simfs.commands.common import Wide, emit
+from simfs.commands.common import Format, Output, Rows, TextOrJson, Wide, emit, print_json, print_rows
 from simfs.commands.errors import FAILED, plain_errors, refused
-from simfs.commands.experiment import Output, TextOrJson, print_json
+from simfs.scenario.problems import ScenarioError
 
 
 def list_(
@@ -21,18 +21,35 @@ def list_(
             show_default=False,
         ),
     ] = None,
+    output: Rows = Format.TEXT,
     wide: Wide = False,
 ) -> None:
     """List the scenarios, measured data and models that come with simfs."""
     with plain_errors():
-        from simfs.reports.catalogue import print_about, print_catalogue
-        from simfs.reports.layout import report_console
+        if output is Format.TEXT:
+            _print_list(word, wide=wide)
+            return
+        from simfs.reports.catalogue import entries
 
-        console = report_console(wide=wide)
-        if word is None:
-            print_catalogue(console)
-        elif not print_about(word, console):
-            raise refused(f"{word}: nothing that comes with simfs has this in its name or title")
+        rows = [entry._asdict() for entry in entries(word)]
+        if not rows:
+            raise _nothing_about(word)
+        print_rows(rows, output)
+
+
+def _print_list(word: str | None, *, wide: bool) -> None:
+    from simfs.reports.catalogue import print_about, print_catalogue
+    from simfs.reports.layout import report_console
+
+    console = report_console(wide=wide)
+    if word is None:
+        print_catalogue(console)
+    elif not print_about(word, console):
+        raise _nothing_about(word)
+
+
+def _nothing_about(word: str | None) -> ScenarioError:
+    return refused(f"{word}: nothing that comes with simfs has this in its name or title")
 
 
 def schema() -> None:
@@ -57,19 +74,25 @@ def doctor(
         if machine is not None:
             _beside(machine, output)
             return
-        if output is TextOrJson.JSON:
-            raise refused("--format json: goes with --machine")
-    from simfs.doctor import examine
+        healthy = _examined(output)
+    raise typer.Exit(0 if healthy else FAILED)
 
-    healthy = True
-    with plain_errors():
-        for finding in examine():
-            mark = "ok" if finding.ok else "missing" if finding.required else "absent"
-            typer.echo(f"{mark:8} {finding.name}: {finding.seen}")
+
+def _examined(output: TextOrJson) -> bool:
+    """Look at this installation, and print each thing as soon as it is known; whether all is well."""
+    from simfs.doctor import Examined, examine
+
+    found = []
+    for finding in examine():
+        found.append(finding)
+        if output is TextOrJson.TEXT:
+            typer.echo(f"{finding.mark:8} {finding.name}: {finding.seen}")
             if not finding.ok and finding.advice:
                 typer.echo(f"{'':8} -> {finding.advice}")
-            healthy &= finding.ok or not finding.required
-    raise typer.Exit(0 if healthy else FAILED)
+    whole = Examined(healthy=all(each.ok or not each.required for each in found), findings=tuple(found))
+    if output is TextOrJson.JSON:
+        print_json(whole)
+    return whole.healthy
 
 
 def _beside(machine: str, output: TextOrJson) -> None:

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import Seed, Settings, Threads, Wide, loaded, overrides, refuse_out
-from simfs.commands.errors import plain_errors, refusals_of_runs, refused
-from simfs.commands.experiment import (
+from simfs.commands.common import (
     Output,
-    QuickDecided,
+    Seed,
+    Settings,
     TextOrJson,
-    Variant,
-    most_runs,
+    Threads,
+    Wide,
+    loaded,
+    overrides,
     print_answer,
-    question,
-    write_answer,
+    refuse_out,
 )
+from simfs.commands.errors import plain_errors, refusals_of_runs, refused
+from simfs.commands.experiment import QuickDecided, Variant, most_runs, question, write_answer
 
 if TYPE_CHECKING:
     from simfs.experiments.advise import Advice
@@ -103,5 +105,6 @@ def _of_xfs_info(path: Path | None, cpus: int | None, workload: str, given: list
     try:
         text = sys.stdin.read() if str(path) == "-" else Path(str(path)).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise refused(f"--xfs-info {path}: cannot be read: {error}") from None
+        why = getattr(error, "strerror", None) or "is not UTF-8"
+        raise refused(f"--xfs-info {path}: cannot be read: {why}") from None
     return from_xfs_info(text, cpus, workload, settings=given)

@@ -8,17 +8,21 @@ from typing import Annotated
 import typer
 
 from simfs.commands.common import (
+    Output,
     ScenarioName,
     Seed,
     Settings,
+    TextOrJson,
     Threads,
+    as_json,
     loaded,
     notes,
     overrides,
+    print_json,
     progress,
+    refuse_file,
 )
 from simfs.commands.errors import plain_errors, refusals_of_runs, refused
-from simfs.commands.experiment import Output, TextOrJson, as_json, print_json
 
 
 def calibrate(
@@ -39,8 +43,7 @@ def calibrate(
     with plain_errors():
         from simfs.scenario import placed_rows
 
-        if out is not None and out.is_dir():
-            raise refused(f"--out {out}: is a directory, not a file")
+        refuse_file(out)
         asked = loaded(scenario, overrides(settings, seed))
         with progress() as report, refusals_of_runs():
             from simfs.experiments.identify import calibration

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from simfs.commands.common import emit
+from simfs.commands.common import Output, TextOrJson, emit
 from simfs.commands.errors import BROKEN, plain_errors
 from simfs.scenario.problems import Problem, ScenarioError
-
-
-class CheckFormat(StrEnum):
-    """How a judgement is printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def check(
@@ -32,7 +24,7 @@ def check(
             help="Run the lock on the simulated machine as well, or try schedules only.",
         ),
     ] = True,
-    output: Annotated[CheckFormat, typer.Option("--format", help="Format of the output.")] = CheckFormat.TEXT,
+    output: Output = TextOrJson.TEXT,
 ) -> None:
     """Test a lock for mutual exclusion, deadlock, lost wake-up, FIFO, starvation, convoy and throughput class.
 
@@ -56,9 +48,7 @@ def check(
             raise ScenarioError([Problem(error.where or lock, error.message, error.suggestion)]) from None
         ok = judgement.ok
         emit(
-            f"{json.dumps(document(judgement), indent=2)}\n"
-            if output is CheckFormat.JSON
-            else text(judgement)
+            f"{json.dumps(document(judgement), indent=2)}\n" if output is TextOrJson.JSON else text(judgement)
         )
     raise typer.Exit(0 if ok else BROKEN)
 

@@ -5,8 +5,11 @@ Commands import what they run with inside their functions, so that help and comp
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -15,11 +18,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simfs.commands.errors import refused
+from simfs.results.store import DISK_FAILURES
 from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from pydantic import BaseModel
     from rich.console import Console
 
     from simfs.results.run import Progress
@@ -27,11 +32,25 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How results are printed."""
+    """How results and rows are printed."""
 
     TEXT = "text"
     JSON = "json"
     CSV = "csv"
+
+
+class TextOrJson(StrEnum):
+    """How an answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Rows = Annotated[Format, typer.Option("--format", help="Format of the output.")]
+"""The option of commands that print rows."""
+
+Output = Annotated[TextOrJson, typer.Option("--format", help="Format of the output.")]
+"""The option of commands that print an answer."""
 
 
 def _scenarios(begun: str) -> list[str]:
@@ -156,7 +175,7 @@ def known_metrics(names: list[str] | None) -> list[str]:
 
 
 def refuse_out(out: Path | None) -> None:
-    """Refuse an `--out` that could not be written, before anything is run for it."""
+    """Refuse a folder `--out` that could not be written, before anything is run for it."""
     if out is None:
         return
     from simfs.reports.export import refuse_foreign
@@ -168,10 +187,65 @@ def refuse_out(out: Path | None) -> None:
         raise refused(f"--out {out}: {error.strerror}") from None
     if not around.is_dir():
         raise refused(f"--out {out}: {around} is a file, not a directory")
-    if not os.access(around, os.W_OK | os.X_OK):
-        raise refused(f"--out {out}: nothing may be written to {around}")
+    _refuse_folder(around, f"--out {out}")
+
+
+def refuse_file(out: Path | None, option: str = "--out") -> None:
+    """Refuse a file that could not be written, before anything is run for it."""
+    if out is None:
+        return
+    if out.is_dir():
+        raise refused(f"{option} {out}: is a directory, not a file")
+    if not out.parent.is_dir():
+        raise refused(f"{option} {out}: there is no directory {out.parent}")
+    if not out.exists():
+        _refuse_folder(out.parent, f"{option} {out}")
+    elif not os.access(out, os.W_OK):
+        raise refused(f"{option} {out}: cannot be written: permission denied")
+
+
+def _refuse_folder(folder: Path, option: str) -> None:
+    """Try it: neither its mode nor who asks says what a filesystem allows."""
+    from tempfile import TemporaryFile
+
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        if error.errno in DISK_FAILURES:
+            raise OSError(error.errno, error.strerror, str(folder)) from None
+        raise refused(f"{option}: nothing may be written to {folder}") from None
 
 
 def emit(text: str) -> None:
     """Print a document for other programs, in UTF-8 whatever the terminal's encoding is."""
     typer.echo(text.encode(), nl=False)
+
+
+def print_answer(answer: BaseModel, output: TextOrJson, as_text: Callable[[], None]) -> None:
+    """Print an answer as one JSON document, or have it printed as text."""
+    if output is TextOrJson.JSON:
+        print_json(answer)
+    else:
+        as_text()
+
+
+def print_json(answer: BaseModel) -> None:
+    """Print an answer as one JSON document."""
+    emit(f"{as_json(answer)}\n")
+
+
+def as_json(answer: BaseModel) -> str:
+    """An answer as JSON; the same bytes for the same inputs."""
+    return answer.model_dump_json(indent=2)
+
+
+def print_rows(rows: Sequence[Mapping[str, object]], output: Format) -> None:
+    """Print rows of equal keys as one JSON list or as CSV."""
+    if output is Format.JSON:
+        emit(f"{json.dumps(rows, indent=2)}\n")
+        return
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    emit(text.getvalue())

@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simfs.commands.common import Quick, Seed, Settings, Threads, emit, loaded, overrides, progress
+from simfs.commands.common import (
+    Quick,
+    Seed,
+    Settings,
+    Threads,
+    emit,
+    loaded,
+    overrides,
+    print_json,
+    progress,
+)
 from simfs.commands.errors import plain_errors, refusals_of_runs, refused
-from simfs.commands.experiment import print_json
 from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
@@ -94,9 +103,9 @@ def compare(
 
 def _answers(a: str, b: str, given: list[str], options: dict[str, Any], output: Format) -> int:
     with progress() as report, refusals_of_runs():
-        from simfs.experiments.compare import compare_sides, open_side
+        from simfs.experiments.compare import compare_sides, open_sides
 
-        sides = [open_side(x, given, progress=report, **options) for x in (a, b)]
+        sides = open_sides((a, b), given, progress=report, **options)
         comparison = compare_sides(*sides)
         letter = _letter(*sides) if output is Format.LETTER else ""
     if letter:

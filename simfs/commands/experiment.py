@@ -1,18 +1,17 @@
-"""What the commands that experiment share: their options, and how an answer is printed and written."""
+"""What the commands that experiment share: their options, and how an answer is written."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simfs.commands.common import emit, notes, progress
+from simfs.commands.common import as_json, notes, progress
 from simfs.commands.errors import refusals_of_runs, unwritable
 from simfs.scenario.settings import keys_of
 
@@ -24,14 +23,6 @@ if TYPE_CHECKING:
     from simfs.scenario.schema import Measure
 
 
-class TextOrJson(StrEnum):
-    """How an answer is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-Output = Annotated[TextOrJson, typer.Option("--format", help="Format of the output.")]
 Variant = Annotated[
     str | None, typer.Option(metavar="NAME", help="The variant to use; needed if there are several.")
 ]
@@ -81,24 +72,6 @@ def question(
         the_point(asked, variant)  # a variant that is not there is refused before anything is fitted
         asked, _ = fit(asked, given=keys_of(given), quick=quick, threads=threads, progress=report)
         yield Question(asked, the_point(asked, variant), {"threads": threads, "progress": report})
-
-
-def print_answer(answer: BaseModel, output: TextOrJson, as_text: Callable[[], None]) -> None:
-    """Print an answer as one JSON document, or have it printed as text."""
-    if output is TextOrJson.JSON:
-        print_json(answer)
-    else:
-        as_text()
-
-
-def print_json(answer: BaseModel) -> None:
-    """Print an answer as one JSON document."""
-    emit(f"{as_json(answer)}\n")
-
-
-def as_json(answer: BaseModel) -> str:
-    """An answer as JSON; the same bytes for the same inputs."""
-    return answer.model_dump_json(indent=2)
 
 
 def write_answer(

@@ -10,6 +10,7 @@ import typer
 
 from simfs.commands.common import emit, notes
 from simfs.commands.errors import plain_errors, refused, unwritable
+from simfs.scenario.problems import Problem, ScenarioError
 
 if TYPE_CHECKING:
     from simfs.interchange.dataset import About
@@ -41,7 +42,8 @@ def import_(
     """Make a data set from the output of a real tool, for `simfs compare` and for `measured:` of a scenario.
 
     It reads perf lock contention (tables, -x, -t, -o), perf script, /proc/lock_stat, klockstat, offcputime, bpftrace
-    histograms, fio JSON, fs_mark, dbench, will-it-scale, FxMark and LKP tables.
+    histograms, fio JSON, fs_mark, dbench, will-it-scale, FxMark and LKP tables; and tables of your own in CSV: a column
+    for the number of tasks, and one for the value, or one for each series.
 
     Some outputs give a part of a scenario instead: xfs_info, dumpe2fs -h and btrfs filesystem usage give
     `filesystem:`, lscpu gives `machine:`, and job files of fio give `workload:`.
@@ -68,6 +70,10 @@ def _convert(file: str, of_format: str | None, about: About, out: Path | None) -
     _write(text, out)
     for line in notes_of(reading, sort(reading.waits)):
         notes().print(line)
+    if out is not None and not reading.section:
+        notes().print(
+            f"written to {out}; a scenario names it, with a variant for each series: measured: {out.name}"
+        )
 
 
 def _write(text: str, out: Path | None) -> None:
@@ -83,7 +89,7 @@ def _write(text: str, out: Path | None) -> None:
 def read_file(file: str, name: str | None = None) -> Reading:
     """Read the output of a tool from a file or standard input; raises ScenarioError for what cannot be read."""
     from simfs.interchange import FORMATS, read
-    from simfs.interchange.reading import UnreadableError
+    from simfs.interchange.reading import BadCellsError, UnreadableError
     from simfs.scenario.suggest import choices
 
     if name is not None and name not in FORMATS:
@@ -94,6 +100,10 @@ def read_file(file: str, name: str | None = None) -> Reading:
         raise refused(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         return read(raw.decode("utf-8", "replace"), name)
+    except BadCellsError as error:
+        at = "standard input" if file == "-" else file
+        problems = (Problem(f"{at}:{c.line}:{c.column}", c.message, c.suggestion) for c in error.cells)
+        raise ScenarioError(problems) from None
     except UnreadableError as error:
         raise refused(f"{file}: {error}") from None
 

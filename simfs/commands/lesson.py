@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simfs.commands.common import emit, notes
+from simfs.commands.common import Output, TextOrJson, emit, notes
 from simfs.commands.errors import plain_errors, refused, unwritable
-from simfs.commands.experiment import Output, TextOrJson
 
 if TYPE_CHECKING:
     from simfs.lessons import Asked, Marks

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from simfs.commands.common import Format, Wide, emit
+from simfs.commands.common import Format, Rows, Wide, print_rows
 from simfs.commands.errors import plain_errors
 
 if TYPE_CHECKING:
@@ -37,7 +32,7 @@ TABLES = {
 
 
 def locks(
-    output: Annotated[Format, typer.Option("--format", help="Format of the output.")] = Format.TEXT,
+    output: Rows = Format.TEXT,
     wide: Wide = False,
 ) -> None:
     """List all locks and their policies: which tasks pass the queue, spin, come next or are woken.
@@ -48,20 +43,10 @@ def locks(
     """
     with plain_errors():
         rows = listed()
-        if output is Format.JSON:
-            emit(f"{json.dumps(rows, indent=2)}\n")
-        elif output is Format.CSV:
-            emit(_csv(rows))
-        else:
+        if output is Format.TEXT:
             _print(rows, wide=wide)
-
-
-def _csv(rows: list[dict[str, str]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+        else:
+            print_rows(rows, output)
 
 
 def _print(rows: list[dict[str, str]], *, wide: bool) -> None:

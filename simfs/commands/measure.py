@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import progress
+from simfs.commands.common import Output, TextOrJson, print_json, progress, refuse_file
 from simfs.commands.errors import complain, plain_errors, refusals_of_runs, refused, unwritable
-from simfs.commands.experiment import Output, TextOrJson, print_json
 
 if TYPE_CHECKING:
     from simfs.measuring.measured import Measured
@@ -41,7 +40,7 @@ def measure(
     """
     with plain_errors():
         calls = _calls(filesystem, at)
-        _refuse_file(out)
+        _refuse_profile(out)
         with progress() as report, refusals_of_runs():
             from simfs.measuring.measured import measure_machine
 
@@ -78,13 +77,10 @@ def _calls(kind: str | None, at: Path | None) -> tuple[str, Path] | None:
     return kind, at
 
 
-def _refuse_file(out: Path | None) -> None:
+def _refuse_profile(out: Path | None) -> None:
     """Refuse before 90 s are spent."""
     if out is None:
         return
     if out.suffix not in (".yaml", ".yml"):
         raise refused(f"--out {out}: must end in .yaml")
-    if out.is_dir():
-        raise refused(f"--out {out}: is a folder")
-    if not out.resolve().parent.is_dir():
-        raise refused(f"--out {out}: there is no folder {out.parent}")
+    refuse_file(out)

@@ -91,6 +91,8 @@ def new(
         if about not in STARTS:
             raise refused(f"--about {about}: {choices(about, STARTS)}")
         path = file if file.suffix in (".yaml", ".yml") else file.with_name(f"{file.name}.yaml")
+        if not path.parent.is_dir():
+            raise refused(f"{path}: there is no directory {path.parent}")
         title, own = STARTS[about]
         name = "".join(c if c.isascii() and (c.isalnum() or c in "._+-") else "-" for c in path.stem).lstrip(
             "._+-"

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simfs.commands.common import (
+    Output,
     Quick,
     ScenarioName,
     Seed,
     Settings,
+    TextOrJson,
     Threads,
     loaded,
     overrides,
+    print_answer,
 )
 from simfs.commands.errors import plain_errors, refused
-from simfs.commands.experiment import Output, TextOrJson, Variant, print_answer, question
+from simfs.commands.experiment import Variant, question
 from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import notes
+from simfs.commands.common import Output, TextOrJson, notes, print_answer, refuse_file
 from simfs.commands.errors import plain_errors, refusals_of_runs, refused, unwritable
 
 if TYPE_CHECKING:
     from simfs.experiments.briefing import Briefing
+
 
 ENDINGS = (".html", ".htm")
 
@@ -42,26 +43,26 @@ def report(
             help="Run the scenario once more, for a time line of the worst wait and for chains of waits.",
         ),
     ] = True,
+    output: Output = TextOrJson.TEXT,
 ) -> None:
     """Write one page with the results of a run or sweep: answer, curves, locks, model card. It needs no network."""
     with plain_errors():
-        from simfs.experiments.briefing import read
+        from simfs.experiments.briefing import Written, read
 
         refuse_page(out, "--out")
         with refusals_of_runs():
             briefing = read(folders)
             write_page(briefing, out, variant or [], timeline=timeline)
-        typer.echo(briefing.result.answer or briefing.scenario.title)
+        answer = briefing.result.answer or briefing.scenario.title
+        written = Written(scenario=briefing.scenario.name, answer=answer, page=str(out))
+        print_answer(written, output, lambda: typer.echo(answer))
 
 
 def refuse_page(out: Path, option: str) -> None:
     """Refuse a file that no page can be written to, before anything is run for it."""
     if out.suffix.lower() not in ENDINGS:
         raise refused(f"{option} {out}: is no name of a page; did you mean '{out.with_suffix('.html')}'?")
-    if out.is_dir():
-        raise refused(f"{option} {out}: is a directory")
-    if not out.parent.is_dir():
-        raise refused(f"{option} {out}: there is no directory {out.parent}")
+    refuse_file(out, option)
 
 
 def write_page(briefing: Briefing, out: Path, variants: list[str], *, timeline: bool = True) -> None:

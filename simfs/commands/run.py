@@ -18,6 +18,7 @@ from simfs.commands.common import (
     Format,
     Metrics,
     Quick,
+    Rows,
     ScenarioName,
     Seed,
     Settings,
@@ -68,7 +69,6 @@ Machine = Annotated[
         show_default=False,
     ),
 ]
-Output = Annotated[Format, typer.Option("--format", help="Format of the output.")]
 Why = Annotated[
     bool, typer.Option("--why", help="Record why tasks wait, for --out and --format json; see `simfs why`.")
 ]
@@ -101,7 +101,7 @@ def run(
     report: Page = None,
     settings: Settings = None,
     engine: Machine = None,
-    output: Output = Format.TEXT,
+    output: Rows = Format.TEXT,
     seed: Seed = None,
     threads: Threads = None,
     quick: Quick = False,
@@ -116,6 +116,7 @@ def run(
     """Run a scenario and print its predicted throughput, beside measured data if there is any."""
     with plain_errors():
         _refuse_outputs(out, report)
+        _refuse_printing(output, as_tool, columns)
         given = overrides(settings, seed)
         options = {"threads": threads or os.cpu_count() or 1, "quick": quick, "variants": variants or ()}
         options |= {"metrics": known_metrics(metrics), "why": why or report is not None}
@@ -142,6 +143,16 @@ def _refuse_outputs(out: Path | None, page: Path | None) -> None:
     refuse_out(out)
     if page is not None:
         refuse_page(page, "--report")
+
+
+def _refuse_printing(output: Format, as_tool: str | None, columns: str | None) -> None:
+    """Refuse options of which one would be without effect."""
+    if output is Format.TEXT:
+        return
+    if as_tool is not None:
+        raise refused(f"--as {as_tool}: prints what the tool would; it goes without --format {output}")
+    if columns is not None:
+        raise refused(f"--columns: is for tables; --format {output} has all columns")
 
 
 def _write(

@@ -8,25 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from simfs.commands.common import (
+    Output,
     Quick,
     ScenarioName,
     Seed,
     Settings,
+    TextOrJson,
     Threads,
     loaded,
     overrides,
+    print_answer,
     refuse_out,
 )
 from simfs.commands.errors import plain_errors, refused
-from simfs.commands.experiment import (
-    Output,
-    Question,
-    TextOrJson,
-    Variant,
-    print_answer,
-    question,
-    write_answer,
-)
+from simfs.commands.experiment import Question, Variant, question, write_answer
 
 if TYPE_CHECKING:
     from simfs.experiments.sensitivity import Sensitivity

@@ -14,6 +14,7 @@ import typer
 from simfs.commands.common import (
     Format,
     Quick,
+    Rows,
     ScenarioName,
     Seed,
     Settings,
@@ -90,7 +91,6 @@ Shard = Annotated[
 Executor = Annotated[
     str, typer.Option(help="Where runs are done: 'threads' of this computer, or dask://HOST:PORT.")
 ]
-Output = Annotated[Format, typer.Option("--format", help="Format of the output.")]
 
 
 def sweep(
@@ -109,7 +109,7 @@ def sweep(
     seed: Seed = None,
     threads: Threads = None,
     quick: Quick = False,
-    output: Output = Format.TEXT,
+    output: Rows = Format.TEXT,
     wide: Wide = False,
 ) -> None:
     """Run a scenario at many points. Each run is kept and never done again."""
@@ -146,6 +146,8 @@ def merge(
     out: Annotated[
         Path | None, typer.Option(help="Folder of the whole sweep; the first shard's by default.")
     ] = None,
+    output: Rows = Format.TEXT,
+    wide: Wide = False,
 ) -> None:
     """Put the shards of a sweep together and write the tables of the whole sweep."""
     with plain_errors(), refusals_of_runs():
@@ -154,7 +156,7 @@ def merge(
         plan, store = sweeps_.merge(sweeps, out or sweeps[0])
         why = "runs are missing: run the shards that have not ended, with the same command, and merge again"
         engine = store.recalling(f"{out or sweeps[0]}: {why}")
-        _report(plan, *sweeps_.run(plan, engine=engine), out or sweeps[0], Shown())
+        _report(plan, *sweeps_.run(plan, engine=engine), out or sweeps[0], Shown(output, wide))
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simfs.commands.common import (
+    Output,
     Quick,
     ScenarioName,
     Seed,
     Settings,
+    TextOrJson,
     loaded,
     notes,
     overrides,
+    print_answer,
+    refuse_file,
     refuse_unknown_variants,
 )
 from simfs.commands.errors import plain_errors, refusals_of_runs, refused, unwritable
@@ -22,6 +26,7 @@ from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
     from simfs.experiments.scene import Ask, Scene
+    from simfs.reports.timeline.words import Told
     from simfs.scenario import Point, Scenario
 
 ENDINGS = ("png", "svg", "pdf", "html")
@@ -67,6 +72,7 @@ def timeline(
     lock: OfLock = None,
     quick: Quick = False,
     seed: Seed = None,
+    output: Output = TextOrJson.TEXT,
 ) -> None:
     """Draw what tasks and CPUs do around the worst wait for a lock: holders, waiters, hand-overs, the queue."""
     with plain_errors():
@@ -79,15 +85,14 @@ def timeline(
             out.write_bytes(_drawn(scenes, ending))
         except OSError as error:
             raise unwritable(out, error) from None
-        _tell(scenes, out)
+        _tell(scenes, out, output)
 
 
 def _ending(out: Path) -> str:
     ending = out.suffix.removeprefix(".").lower()
     if ending not in ENDINGS:
         raise refused(f"--out {out}: cannot be drawn as '{ending}'; {choices(ending, ENDINGS)}")
-    if not out.parent.is_dir():
-        raise refused(f"--out {out}: there is no directory {out.parent}")
+    refuse_file(out)
     return ending
 
 
@@ -146,9 +151,14 @@ def _drawn(scenes: list[Scene], ending: str) -> bytes:
     return save(figure(scenes))
 
 
-def _tell(scenes: list[Scene], out: Path) -> None:
-    from simfs.reports.timeline.words import sentence
+def _tell(scenes: list[Scene], out: Path, output: TextOrJson) -> None:
+    from simfs.reports.timeline.words import told
 
-    for scene in scenes:
-        typer.echo(f"{scene.title}: {sentence(scene)}")
+    answer = told(scenes, str(out))
+    print_answer(answer, output, lambda: _say(answer))
     notes().print(f"drawn: {out}")
+
+
+def _say(answer: Told) -> None:
+    for scene in answer.scenes:
+        typer.echo(f"{scene.title}: {scene.sentence}")

@@ -15,6 +15,7 @@ import typer
 from simfs.commands.common import (
     Format,
     Quick,
+    Rows,
     Seed,
     Threads,
     emit,
@@ -53,7 +54,6 @@ Names = Annotated[
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="Write rows, scores and figures into this folder.")]
-Output = Annotated[Format, typer.Option("--format", help="Format of the output.")]
 MaxError = Annotated[
     float | None,
     typer.Option(
@@ -95,7 +95,7 @@ StoreFolder = Annotated[
 def validate(
     names: Names = None,
     out: Out = None,
-    output: Output = Format.TEXT,
+    output: Rows = Format.TEXT,
     max_error: MaxError = None,
     median_error: MedianError = None,
     signs: Signs = None,

@@ -8,27 +8,20 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from simfs.commands.common import (
+    Output,
     ScenarioName,
     Seed,
     Settings,
+    TextOrJson,
     Threads,
     Wide,
     loaded,
     overrides,
+    print_answer,
     refuse_out,
 )
 from simfs.commands.errors import plain_errors, refused
-from simfs.commands.experiment import (
-    Output,
-    Question,
-    QuickDecided,
-    TextOrJson,
-    Variant,
-    most_runs,
-    print_answer,
-    question,
-    write_answer,
-)
+from simfs.commands.experiment import Question, QuickDecided, Variant, most_runs, question, write_answer
 from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:

@@ -44,6 +44,14 @@ READERS = {
 """Constants of the kernel by how their names begin, and the kinds of locks that alone read them."""
 
 
+class Written(Strict):
+    """A page that was written, and the answer that stands on it first."""
+
+    scenario: str
+    answer: str
+    page: str
+
+
 @dataclass(frozen=True)
 class Number:
     """A sourced number, and what hangs on it: the effect of its whole range in per cent, where that is known."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -23,6 +24,7 @@ from simfs.results.run_result import Strict
 from simfs.results.statistics import LEVEL, Estimate, paired_difference, stddev, student_t
 from simfs.scenario import Scenario, expand, load, paths, placed_rows
 from simfs.scenario.problems import ScenarioError
+from simfs.scenario.reading.document import Document
 from simfs.scenario.schema import MeasuredUse
 from simfs.scenario.settings import keys_of
 from simfs.scenario.suggest import choices
@@ -84,6 +86,33 @@ class Side:
         return [p for p in every if self.variant in (None, p.variant)]
 
 
+@dataclass(frozen=True)
+class _Runs:
+    """How a side is run that is a scenario."""
+
+    quick: bool
+    threads: int | None
+    progress: Progress | None
+
+
+def open_sides(
+    arguments: Iterable[str],
+    settings: Sequence[str] = (),
+    *,
+    quick: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[Side]:
+    """Return what each argument stands for: a folder of `simfs run --out`, a data set, or a scenario to be run.
+
+    Each may be followed by `:VARIANT` (of a data set: `:SERIES`). Raises ValueError where one is none of them,
+    ScenarioError as `load` does, before the first is run.
+    """
+    runs = _Runs(quick, threads, progress)
+    found = [_find_side(argument, settings, runs) for argument in arguments]
+    return [opened() for opened in found]
+
+
 def open_side(
     argument: str,
     settings: Sequence[str] = (),
@@ -92,34 +121,46 @@ def open_side(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Side:
-    """Return what `argument` stands for: a folder of `simfs run --out`, a data set, or a scenario to be run.
+    """Return what one argument stands for, as `open_sides` does."""
+    (side,) = open_sides([argument], settings, quick=quick, threads=threads, progress=progress)
+    return side
 
-    Each may be followed by `:VARIANT` (of a data set: `:SERIES`). Raises ValueError where it is none of them,
-    ScenarioError as `load` does.
-    """
+
+def _find_side(argument: str, settings: Sequence[str], runs: _Runs) -> Callable[[], Side]:
+    """What opens a side; all that the argument names is there."""
     name, variant = argument, None
     if ":" in argument and not Path(argument).exists():
         name, variant = argument.rsplit(":", 1)
     if Path(name).is_dir():
         side = _of_folder(Path(name), argument, variant)
-    elif paths.find(name, paths.SCENARIOS) is None and paths.find(name, paths.MEASURED) is not None:
+        if side.result is not None and variant is not None:
+            _refuse_unknown(name, variant, side.result.variants)
+    elif _is_dataset(name):
         rows = [MeasuredRow(**vars(row)) for row in placed_rows(MeasuredUse(dataset=name))]
         side = Side(argument, rows=tuple(r for r in rows if variant in (None, r.series, r.variant)))
     else:
         asked = load(name, settings)
-        keys = keys_of(settings)
         if variant is not None:
             _refuse_unknown(name, variant, [v.name for v in asked.variants])
-        asked, fits = fit(asked, given=keys, quick=quick, threads=threads, progress=progress)
-        points = [point for point in expand(asked) if variant in (None, point.variant)]
-        result = run_points(asked, points, tuple(asked.sweep), threads=threads, progress=progress)
-        result = result.with_fits(fits)
-        side = Side(argument, result, (), asked.measure.seed, asked.measure.confidence, variant, asked)
-    if side.result is not None and variant is not None:
-        _refuse_unknown(name, variant, side.result.variants)
+        return lambda: _run_side(argument, variant, asked, keys_of(settings), runs)
     if not side.points and not side.rows:
         raise ValueError(f"{argument}: there is nothing to compare")
-    return side
+    return lambda: side
+
+
+def _is_dataset(name: str) -> bool:
+    scenario = paths.find(name, paths.SCENARIOS)
+    if scenario is None:
+        return paths.find(name, paths.MEASURED) is not None
+    return not paths.is_name(name) and scenario.is_file() and Document.read(scenario).is_dataset
+
+
+def _run_side(argument: str, variant: str | None, asked: Scenario, given: set[str], runs: _Runs) -> Side:
+    options: dict[str, Any] = {"threads": runs.threads, "progress": runs.progress}
+    asked, fits = fit(asked, given=given, quick=runs.quick, **options)
+    points = [point for point in expand(asked) if variant in (None, point.variant)]
+    result = run_points(asked, points, tuple(asked.sweep), **options).with_fits(fits)
+    return Side(argument, result, (), asked.measure.seed, asked.measure.confidence, variant, asked)
 
 
 def common_points(a: Side, b: Side) -> list[tuple[PointResult, PointResult]]:

@@ -5,7 +5,8 @@ Mathematical Statistics 16, 1945: a first stage tells the spread, and from it al
 interval needs. What the first stage decides goes no further; as that is a second look, each look has half of the
 error that is allowed (Bonferroni). Nor does what all runs that are allowed would hardly decide: D. J. Spiegelhalter,
 L. S. Freedman, P. R. Blackburn, *Monitoring clinical trials: conditional or predictive power?*, Controlled Clinical
-Trials 7, 1986. To stop for that cannot make an error of the first kind.
+Trials 7, 1986. To stop for that cannot make an error of the first kind, so it is asked each time that there are twice
+as many runs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from simfs.experiments.points import Varied, run_varied
 from simfs.results.model import Finding, PointResult, ScenarioResult
 from simfs.results.run import FIRST_STAGE, Engine, Progress, Runs, native_engine
-from simfs.results.statistics import Estimate, replications_for, stddev, two_stage
+from simfs.results.statistics import Estimate, replications_for, student_t, two_stage
 from simfs.results.store import Store
 
 EQUAL = 2.0
@@ -87,7 +88,16 @@ class Decided:
         needed = replications_for(found, contrast.equal / 2)
         if needed <= most:
             return needed
-        return most if hope(found, self._level(contrast), most, contrast.equal) >= HOPE else has
+        return most if self.can_hope(contrast, most) else has
+
+    def can_hope(self, contrast: Contrast, most: int) -> bool:
+        """Whether `most` replications may well decide the contrast."""
+        found = self.estimate(contrast)
+        if found is None or found.n < 2 or math.isinf(found.half_width):
+            return False
+        quantile = student_t(self._level(contrast), min(found.n, self.first) - 1)
+        spread = found.half_width / quantile * math.sqrt(found.n)
+        return hope(found, spread, most, contrast.equal) >= HOPE
 
     def _level(self, contrast: Contrast) -> float:
         return 1 - (1 - self.level) / contrast.among
@@ -101,16 +111,15 @@ def is_decided(found: Estimate, equal: float = EQUAL) -> bool:
     return verdict(found, equal).split()[0] != "undecided"
 
 
-def hope(first: Estimate, level: float, most: int, equal: float = EQUAL) -> float:
-    """The chance that `most` replications decide what a first stage, with an interval of this level, has not.
+def hope(found: Estimate, spread: float | None, most: int, equal: float = EQUAL) -> float:
+    """The chance that `most` replications, with this spread, decide what those that there are have not.
 
-    It is the predictive power: the mean of all is as uncertain as the first stage and the other runs make it.
+    It is the predictive power: the mean of all is as uncertain as the runs that there are and the others make it.
     """
-    spread = stddev(first, level)
-    if not spread or most <= first.n:
+    if not spread or most <= found.n:
         return 0.0
-    mean = NormalDist(first.mean, spread * math.sqrt(1 / first.n - 1 / most))
-    half = first.half_width * math.sqrt(first.n / most)
+    mean = NormalDist(found.mean, spread * math.sqrt(1 / found.n - 1 / most))
+    half = found.half_width * math.sqrt(found.n / most)
     differs = mean.cdf(-half) + 1 - mean.cdf(half)
     equals = max(0.0, mean.cdf(equal - half) - mean.cdf(half - equal))
     return min(1.0, differs + equals)
@@ -152,15 +161,17 @@ def decide(
     with TemporaryDirectory(prefix="simfs-") as folder:
         options["engine"] = Store(Path(folder)).remembering(engine or native_engine())
         found = _decided(run_varied((base, *points), first, **options), first, level)
-        needed = [found.missing(contrast, most) for contrast in contrasts]
-        open_ = {
-            name for c, n in zip(contrasts, needed, strict=True) if n > first.replications for name in c.ids
-        }
-        if not open_:
-            return found
-        second = replace(runs, replications=max(needed))
-        again = [base, *(point for point in points if point.id in open_)]
-        return _joined(found, _decided(run_varied(again, second, **options), first, level))
+        wanted = [(contrast, found.missing(contrast, most)) for contrast in contrasts]
+        reach = first.replications
+        while open_ := [(c, n) for c, n in wanted if n > reach]:
+            reach = min(2 * reach, most)
+            for number in sorted({min(n, reach) for _, n in open_}):
+                names = {name for c, n in open_ if min(n, reach) == number for name in c.ids}
+                again = [base, *(point for point in points if point.id in names)]
+                more = run_varied(again, replace(runs, replications=number), **options)
+                found = _joined(found, _decided(more, first, level))
+            wanted = [(c, n) for c, n in open_ if n < most or found.can_hope(c, most)]
+        return found
 
 
 def _decided(result: ScenarioResult, first: Runs, level: float) -> Decided:

@@ -46,6 +46,7 @@ FORMATS = {
     "lscpu": "lscpu",
     "fio-job": "fio_job",
     "lkp": "lkp",
+    "table": "table",
 }
 """Names of the formats and their modules; the first that knows a text reads it."""
 
@@ -77,7 +78,7 @@ def load(name: str) -> Format:
 def read(text: str, name: str | None = None) -> Reading:
     """Read the output of a tool, of `name` or of whichever knows it.
 
-    Raises UnreadableError where nobody does, and where not a line of it could be used.
+    Raises UnreadableError where nobody does, and where not a line of it could be used; BadCellsError for a table.
     """
     text = _BLANKS.sub(" " * MOST_BLANKS, text)
     for each in [name] if name else FORMATS:
@@ -89,7 +90,7 @@ def read(text: str, name: str | None = None) -> Reading:
                     f"looks like {each}, but none of its {reading.skipped} lines could be used"
                 )
             return reading
-    own = "a table of your own becomes a data set by hand, see 'Add a data set' in docs/extending.md"
+    own = "a table of your own begins with a line such as 'series,tasks,value', see docs/how-to/own-data.md"
     raise UnreadableError(f"is output of no tool that simfs knows: {', '.join(FORMATS)}; {own}")
 
 

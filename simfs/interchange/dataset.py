@@ -63,14 +63,22 @@ def _first(found: Sorted) -> str:
 
 
 def _rates(figures: tuple[Figure, ...], about: About) -> Iterator[dict[str, Any]]:
-    groups = defaultdict[tuple[str, str, int], list[float]](list)
+    groups = defaultdict[tuple[str, str, int], list[Figure]](list)
     for figure in figures:
-        groups[figure.series, figure.metric, _tasks(figure.tasks, about)].append(figure.value)
-    for (series, name, tasks), values in groups.items():
+        groups[figure.series, figure.metric, _tasks(figure.tasks, about)].append(figure)
+    for (series, name, tasks), same in groups.items():
+        values = [figure.value for figure in same]
         row = _row(series, tasks, name, median(values))
         if len(values) > 1:
             row |= {"low": min(values), "high": max(values), "note": f"{len(values)} runs"}
-        yield row
+        yield row | _said(same[0], alone=len(values) == 1)
+
+
+def _said(figure: Figure, *, alone: bool) -> dict[str, Any]:
+    """What a table says of a row besides its value."""
+    sides = {"low": figure.low, "high": figure.high} if alone else {}
+    said = {side: value for side, value in sides.items() if value is not None}
+    return said | ({"role": figure.role} if figure.role else {}) | ({"approx": True} if figure.approx else {})
 
 
 def _tasks(said: int | None, about: About) -> int:

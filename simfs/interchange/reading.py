@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -15,6 +15,11 @@ class Figure:
     value: float
     tasks: int | None = None
     """Processes or threads; None where the tool does not say it."""
+    low: float | None = None
+    high: float | None = None
+    role: str = ""
+    """What the row is for (`simfs.scenario.measured.dataset.Role`), where the file says it."""
+    approx: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,25 @@ def flow(values: Mapping[str, str]) -> str:
 
 class UnreadableError(ValueError):
     """A text that cannot be used, or not without more being said; the message says why."""
+
+
+@dataclass(frozen=True)
+class BadCell:
+    """A place in a table, line and column from 1 on, and what is wrong there."""
+
+    line: int
+    column: int
+    message: str
+    suggestion: str | None = None
+
+
+class BadCellsError(UnreadableError):
+    """A table with cells that cannot be read."""
+
+    def __init__(self, cells: Sequence[BadCell]) -> None:
+        """Keep them in the order of the table."""
+        self.cells = tuple(cells)
+        super().__init__("; ".join(f"line {each.line}: {each.message}" for each in self.cells))
 
 
 class Lines:

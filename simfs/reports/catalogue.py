@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.padding import Padding
@@ -15,6 +16,7 @@ from simfs.scenario.models import TIMELINE, available, load_kernel, load_timelin
 from simfs.scenario.models.timeline import linux
 from simfs.scenario.reading.document import Document
 
+KERNELS = "Kernels"
 MANY = ("Scenarios", "Measured data")
 """Kinds of which there are too many to print their titles unasked."""
 
@@ -29,7 +31,33 @@ def print_catalogue(console: Console | None = None) -> None:
         else:
             _print(kind, _titles(folder, names), console)
         if kind == "Machines":
-            _print("Kernels", dict([next(iter(_kernels().items()))]), console)
+            _print(KERNELS, dict([next(iter(_kernels().items()))]), console)
+
+
+class Entry(NamedTuple):
+    """One thing that comes with simfs: its kind, the name by which scenarios and commands know it, and its title."""
+
+    kind: str
+    name: str
+    title: str
+
+
+def entries(word: str | None = None) -> list[Entry]:
+    """All that comes with simfs, or what `print_about` prints of a word, for programs: every release by its name."""
+    timeline = load_timeline()
+    releases = {linux(v): ", ".join(timeline.changes(v)) for v in timeline.versions()}
+    shown = dict(_tables()) if word is None else _about(word)
+    named = [
+        Entry(kind.lower(), name, title)
+        for kind, rows in shown.items()
+        if kind != KERNELS
+        for name, title in rows.items()
+    ]
+    if KERNELS not in shown:
+        return named
+    every = word is None or word.lower() in KERNELS.lower()
+    known = (releases if every else {}) | {n: t for n, t in shown[KERNELS].items() if " to " not in n}
+    return [*named, *(Entry(KERNELS.lower(), name, title) for name, title in known.items())]
 
 
 def print_about(word: str, console: Console | None = None) -> bool:
@@ -38,14 +66,21 @@ def print_about(word: str, console: Console | None = None) -> bool:
     What is called like a kind is that kind alone: `kernels` are no scenarios that compare two of them.
     """
     console = console or report_console()
-    found = False
+    found = _about(word)
+    for kind, rows in found.items():
+        _print(kind, rows, console)
+    return bool(found)
+
+
+def _about(word: str) -> dict[str, dict[str, str]]:
+    """What has the word in it, by kind."""
+    found: dict[str, dict[str, str]] = {}
     tables = list(_tables())
     for kind, rows in [table for table in tables if table[0].lower() == word.lower()] or tables:
         if word.lower() not in kind.lower():
             rows = {name: text for name, text in rows.items() if word.lower() in f"{name} {text}".lower()}
         if rows:
-            _print(kind, rows, console)
-            found = True
+            found[kind] = rows
     return found
 
 
@@ -64,7 +99,7 @@ def _files() -> dict[str, tuple[Path, list[str]]]:
 def _tables() -> Iterator[tuple[str, dict[str, str]]]:
     for kind, (folder, names) in _files().items():
         yield kind, _titles(folder, names)
-    yield "Kernels", _kernels()
+    yield KERNELS, _kernels()
 
 
 def _titles(folder: Path, names: list[str]) -> dict[str, str]:

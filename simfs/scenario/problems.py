@@ -37,5 +37,15 @@ class ScenarioError(Exception):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         """Keep the problems, each once, in the order given."""
-        self.problems: tuple[Problem, ...] = tuple(dict.fromkeys(problems))
+        self.problems: tuple[Problem, ...] = _each_once(problems)
         super().__init__("\n".join(map(str, self.problems)))
+
+
+def _each_once(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """One problem for each mistake: variants know different words, and so word the same refusal differently."""
+    kept: dict[tuple[str, str], Problem] = {}
+    for problem in problems:
+        mistake = (problem.where, problem.message.partition(";")[0])
+        if mistake not in kept or (problem.suggestion and not kept[mistake].suggestion):
+            kept[mistake] = problem
+    return tuple(kept.values())

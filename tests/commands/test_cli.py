@@ -196,10 +196,11 @@ def test_a_table_of_measurements_is_told_what_a_data_set_is(tmp_path: Path) -> N
     asked = RUNNER.invoke(app, ["run", str(tmp_path / "mine.yaml")])
     assert asked.exit_code == 2
     assert "mine.yaml:4:11: mine.csv: is no data set" in asked.stderr
-    assert "docs/extending.md" in asked.stderr
+    assert "simfs import" in asked.stderr
+    (tmp_path / "mine.csv").write_text("yesterday,today\n1,100\n")
     imported = RUNNER.invoke(app, ["import", str(tmp_path / "mine.csv")])
     assert imported.exit_code == 2
-    assert "docs/extending.md" in imported.stderr
+    assert "series,tasks,value" in imported.stderr
 
 
 @pytest.mark.slow

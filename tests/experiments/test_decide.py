@@ -15,7 +15,7 @@ from simfs.experiments.decide import Contrast, decide, hope, verdict
 from simfs.experiments.points import Varied, run_varied, the_point
 from simfs.results.model import ScenarioResult
 from simfs.results.run import FIRST_STAGE, Runs, native_engine
-from simfs.results.statistics import Estimate, interval
+from simfs.results.statistics import Estimate, interval, stddev
 from simfs.scenario import load
 
 RUNNER = CliRunner()
@@ -70,7 +70,7 @@ def test_only_what_is_undecided_is_run_on(monkeypatch: pytest.MonkeyPatch) -> No
     assert said[:2] == ["equal within 2 %", "better"]
     assert said[3] == f"undecided after {FIRST_STAGE}"
     assert ran["like"] == ran["better"] == ran["hopeless"] == FIRST_STAGE
-    assert ran["noisy"] == ran["as it is"] == FIRST_STAGE + MOST
+    assert ran["noisy"] == ran["as it is"] == FIRST_STAGE + 2 * FIRST_STAGE + MOST
     estimate = found.estimate(contrasts[2])
     assert estimate is not None
     assert estimate.n == MOST
@@ -88,7 +88,7 @@ def test_the_hope_is_how_often_all_runs_decide(mean: float, spread: float) -> No
     all_ = (FIRST_STAGE * mean + more * rng.normal(true, spread / np.sqrt(more))) / MOST
     half = first.half_width * np.sqrt(FIRST_STAGE / MOST)
     decided = (np.abs(all_) > half) | (np.abs(all_) + half < 2)
-    assert hope(first, 0.975, MOST) == pytest.approx(decided.mean(), abs=0.015)
+    assert hope(first, stddev(first, 0.975), MOST) == pytest.approx(decided.mean(), abs=0.015)
 
 
 def test_a_spread_that_the_second_stage_can_beat_is_run_as_often_as_stein_says(
@@ -103,6 +103,29 @@ def test_a_spread_that_the_second_stage_can_beat_is_run_as_often_as_stein_says(
     assert found.half_width <= 1.0
     assert FIRST_STAGE < found.n < 99
     assert verdict(found) == "equal within 2 %"
+
+
+def test_each_difference_is_run_as_often_as_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2).normal(0, 1.0, 99)
+    run, _ = gains(better=lambda i: 2.2 * rng[i], noisy=lambda i: 3 * rng[i])
+    monkeypatch.setattr("simfs.experiments.decide.run_varied", run)
+    contrasts = [Contrast((BETTER,)), Contrast((NOISY,))]
+    found = decide(NOW, contrasts, Runs(5, warmup=0.0), most=1000)
+    less, more = (found.points[c.ids[0]].replications for c in contrasts)
+    assert FIRST_STAGE < less < more == found.base.replications
+    assert all(verdict(found.estimate(c)) == "equal within 2 %" for c in contrasts)
+
+
+def test_what_the_first_runs_left_in_hope_is_given_up_when_more_runs_leave_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(1).normal(0, 6, 99)
+    start = rng[:FIRST_STAGE] - rng[:FIRST_STAGE].mean()
+    run, _ = gains(noisy=lambda i: 3 + start[i] if i < FIRST_STAGE else -1 + start[i % FIRST_STAGE])
+    monkeypatch.setattr("simfs.experiments.decide.run_varied", run)
+    contrast = Contrast((NOISY,), equal=0.5)
+    found = decide(NOW, [contrast], Runs(5, warmup=0.0), most=4 * FIRST_STAGE)
+    assert verdict(found.estimate(contrast)) == f"undecided after {2 * FIRST_STAGE}"
 
 
 def test_without_a_limit_every_point_is_run_as_often_as_the_scenario_says() -> None:

@@ -270,7 +270,7 @@ def test_the_kernel_and_the_filesystem_of_a_folder(tmp_path: Path) -> None:
     ("options", "says"),
     [
         (["--out", "machine.txt"], "must end in .yaml"),
-        (["--out", "no/such/machine.yaml"], "there is no folder no/such"),
+        (["--out", "no/such/machine.yaml"], "there is no directory no/such"),
         (["--filesystem", "xfs"], "go together"),
         (["--at", "."], "go together"),
         (["--filesystem", "zfs", "--at", "."], "simfs has xfs"),
@@ -290,7 +290,7 @@ def test_bad_input_of_measure_is_two(
 
 def test_doctor_refuses_what_is_no_machine(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("name: x\n", "utf-8")
-    for options in (["--machine", "no-such"], ["--machine", str(tmp_path / "x.yaml")], ["--format", "json"]):
+    for options in (["--machine", "no-such"], ["--machine", str(tmp_path / "x.yaml")]):
         assert RUNNER.invoke(app, ["doctor", *options]).exit_code == 2
 
 

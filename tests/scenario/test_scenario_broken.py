@@ -171,3 +171,20 @@ def test_a_named_pipe_is_no_scenario(tmp_path: Path) -> None:
     mkfifo(tmp_path / "pipe.yaml")
     with pytest.raises(ScenarioError, match="is not a file"):
         load(tmp_path / "pipe.yaml")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "option", "says"),
+    [
+        ("compile-24", "filesystem.agcuont=3", "unknown key 'agcuont' (did you mean 'agcount'?)"),
+        ("compile-24", "filesystem.misspelt=1", "unknown key 'misspelt'"),
+        ("xfs-dio-limits", "locks.misspelt=mutex", "unknown lock role 'misspelt'; there are "),
+        ("lock-cycle", "filesystem.agcount=4", "key 'kind' is missing: set filesystem.kind as well"),
+        ("apparmor-open", "device.misspelt=1", "key 'profile' is missing: set device.profile as well"),
+    ],
+)
+def test_one_mistake_in_an_option_is_told_once(scenario: str, option: str, says: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        load(scenario, [option])
+    (told,) = map(str, refused.value.problems)
+    assert told.startswith(f"--set {option}: {says}")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
+
+from pydantic import Field
 
 from simfs.experiments.scene import HOLDING, Scene
 from simfs.machine.time import Time
 from simfs.reports.numbers import duration
+from simfs.results.run_result import Strict
 from simfs.results.timeline import Doing, Interval, State, Timeline, state_of
 
 SAID = {
@@ -17,6 +20,43 @@ SAID = {
     State.STALLED: "by who is off CPU",
     None: "free",
 }
+
+
+class ToldScene(Strict):
+    """What a picture shows of one variant."""
+
+    title: str
+    lock: str = Field(description="the lock in focus; empty where nobody waits for any")
+    begin_ns: float
+    end_ns: float
+    longest_wait_ns: float | None = Field(description="of the run, for that lock")
+    longest_wait_task: int | None
+    sentence: str
+
+
+class Told(Strict):
+    """What a picture shows, and its file."""
+
+    picture: str
+    scenes: tuple[ToldScene, ...]
+
+
+def told(scenes: Iterable[Scene], picture: str) -> Told:
+    """What a picture shows, in numbers and in a sentence each."""
+    return Told(picture=picture, scenes=tuple(map(_told, scenes)))
+
+
+def _told(scene: Scene) -> ToldScene:
+    _, task, begin, end = scene.worst or ("", None, 0, 0)
+    return ToldScene(
+        title=scene.title,
+        lock=scene.focus,
+        begin_ns=scene.line.begin / 1000,
+        end_ns=scene.line.end / 1000,
+        longest_wait_ns=(end - begin) / 1000 if scene.worst else None,
+        longest_wait_task=task,
+        sentence=sentence(scene),
+    )
 
 
 def name_of(line: Timeline, task: int) -> str:

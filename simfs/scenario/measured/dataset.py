@@ -181,7 +181,7 @@ def load_dataset(name_or_path: str, beside: Path | None = None) -> Dataset:
     """Load a dataset by name, or by path (relative ones also to `beside`); raise `ScenarioError`."""
     path = paths.find(name_or_path, paths.MEASURED, beside)
     if path is None and name_or_path.lower().endswith(TABLES):
-        said = "is no data set: that is a YAML file with rows, see 'Add a data set' in docs/extending.md"
+        said = "is no data set: that is a YAML file with rows; `simfs import` makes one of a table"
         raise ScenarioError([Problem(shorten(name_or_path), said)])
     if path is None:
         near = nearest(name_or_path, paths.names(paths.MEASURED))

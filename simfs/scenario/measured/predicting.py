@@ -50,7 +50,7 @@ def _of_name(name: str, overrides: Sequence[str]) -> Predicted:
     if paths.is_name(name) or "\0" in name or not Path(name).exists():
         what = "there is no data set or scenario of this name" if paths.is_name(name) else "no such file"
         raise ScenarioError([Problem(name or "''", what, nearest(Path(name).stem, [*datasets, *scenarios]))])
-    if "rows" in Document.read(Path(name)).data:
+    if Document.read(Path(name)).is_dataset:
         return _of_dataset(name, overrides)
     return _of_scenario(name, overrides)
 

@@ -100,6 +100,11 @@ class Document:
         data = {key: deepcopy(value) for key, value in self.data.items() if key not in without}
         return Document(self.name, data, dict(self.places), self.text)
 
+    @property
+    def is_dataset(self) -> bool:
+        """Whether it is meant as a data set, which is no scenario."""
+        return "rows" in self.data and "simfs" not in self.data
+
     def place_of(self, path: Path_) -> Place:
         """Return the place of `path`, or of the nearest thing around it."""
         while path and path not in self.places:

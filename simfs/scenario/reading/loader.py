@@ -42,6 +42,9 @@ def load(scenario: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()
 
 def made(document: Document, overrides: Sequence[str] = ()) -> Scenario:
     """Return the scenario of a document, as `load` does; what it names is relative to the folder of its name."""
+    if document.is_dataset:
+        what = f"is a data set, no scenario; a scenario names it: measured: {document.name}"
+        raise ScenarioError([Problem(document.name, what)])
     document = extended(document, _prepare)
     _set_all(document, overrides)
     _check_version(document)
