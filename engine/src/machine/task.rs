@@ -334,6 +334,21 @@ impl Task {
         }
     }
 
+    /// The same of a line that is likely to be here: the rest is out of the way.
+    #[inline(always)]
+    pub fn access_likely_own(&mut self, topology: &Topology, line: &mut Line, now: Time, access: Access) {
+        if line.hits(self.cpu, access) {
+            self.access_own(topology, now, access);
+        } else {
+            self.access_by_call(topology, line, now, access);
+        }
+    }
+
+    #[inline(never)]
+    fn access_by_call(&mut self, topology: &Topology, line: &mut Line, now: Time, access: Access) {
+        self.access_elsewhere(topology, line, now, access);
+    }
+
     /// The same of a line of which it has a copy that serves: most are.
     #[inline(always)]
     fn access_own(&mut self, topology: &Topology, now: Time, access: Access) {
@@ -349,7 +364,7 @@ impl Task {
     }
 
     /// The same of one that it has to fetch.
-    #[inline(never)]
+    #[inline(always)]
     fn access_elsewhere(&mut self, topology: &Topology, line: &mut Line, now: Time, access: Access) {
         let mut at = now + self.segment.debt;
         let buffered = match access {
