@@ -79,8 +79,10 @@ impl Machine for Context {
     }
 
     fn touch_beside(&self, lock: LockId, access: Access) {
-        let (part, _) = super::locks::part(self, lock);
-        self.state().touch_lock(self.id, part, access);
+        let mut s = self.state();
+        let l = &s.locks[lock as usize];
+        let part = if l.parts.is_empty() { lock } else { l.part_of(self.id) };
+        s.touch_lock(self.id, part, access);
     }
 
     fn stored(&self) -> Time {

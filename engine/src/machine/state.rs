@@ -276,9 +276,13 @@ impl State {
     #[inline]
     pub(super) fn advance(&mut self, time: Time) -> u64 {
         debug_assert!(time >= self.now, "time goes back from {} to {time}", self.now);
-        self.at_once = if time == self.now { self.at_once + 1 } else { 0 };
-        self.let_pass(time);
         self.processed += 1;
+        if time == self.now {
+            self.at_once += 1;
+        } else {
+            self.at_once = 0;
+            self.let_pass(time);
+        }
         self.at_once
     }
 

@@ -327,6 +327,45 @@ impl Task {
     /// a load and a store; an atomic access waits for all of them (x86).
     #[inline(always)]
     pub fn access(&mut self, topology: &Topology, line: &mut Line, now: Time, access: Access) {
+        if line.hits(self.cpu, access) {
+            self.access_own(topology, now, access);
+        } else {
+            self.access_elsewhere(topology, line, now, access);
+        }
+    }
+
+    /// The same of a line that is likely to be here: the rest is out of the way.
+    #[inline(always)]
+    pub fn access_likely_own(&mut self, topology: &Topology, line: &mut Line, now: Time, access: Access) {
+        if line.hits(self.cpu, access) {
+            self.access_own(topology, now, access);
+        } else {
+            self.access_by_call(topology, line, now, access);
+        }
+    }
+
+    #[inline(never)]
+    fn access_by_call(&mut self, topology: &Topology, line: &mut Line, now: Time, access: Access) {
+        self.access_elsewhere(topology, line, now, access);
+    }
+
+    /// The same of a line of which it has a copy that serves: most are.
+    #[inline(always)]
+    fn access_own(&mut self, topology: &Topology, now: Time, access: Access) {
+        let after = now + self.segment.debt;
+        match access {
+            Access::Store | Access::Write => {
+                self.stores_until = self.stores_until.max(after + topology.hit);
+                self.segment.debt += topology.hit;
+            }
+            Access::Read => self.segment.debt += topology.hit,
+            Access::Atomic => self.segment.debt = after.max(self.stores_until) + topology.atomic - now,
+        }
+    }
+
+    /// The same of one that it has to fetch.
+    #[inline(always)]
+    fn access_elsewhere(&mut self, topology: &Topology, line: &mut Line, now: Time, access: Access) {
         let mut at = now + self.segment.debt;
         let buffered = match access {
             Access::Store => true,
@@ -339,7 +378,7 @@ impl Task {
             }
         };
         let queues = line.is_moving(at);
-        let done = at + line.access(topology, self.cpu, at, access);
+        let done = at + line.fetch(topology, self.cpu, at, access);
         if buffered {
             self.stores_until = self.stores_until.max(done);
             self.segment.debt += topology.hit;

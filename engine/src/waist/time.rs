@@ -19,6 +19,12 @@ pub fn scaled(time: Time, factor: f64) -> Time {
     (time as i64 as f64 * factor) as i64 as Time
 }
 
+/// `time`, below 2^63 ps as well, over `divisor`.
+#[inline]
+pub fn divided(time: Time, divisor: f64) -> Time {
+    (time as i64 as f64 / divisor) as i64 as Time
+}
+
 /// [`Time`] as nanoseconds, for reports.
 pub fn to_ns(t: Time) -> f64 {
     t as f64 / NS as f64

@@ -39,20 +39,27 @@ fn words(left: &[u8]) -> [u32; 8] {
 
 /// `half_md4_transform`: three rounds of eight steps instead of sixteen.
 fn transform(state: [u32; 4], x: [u32; 8]) -> [u32; 4] {
-    type Mix = fn(u32, u32, u32) -> u32;
-    let rounds: [(Mix, u32, [usize; 8], [u32; 4]); 3] = [
-        (|x, y, z| z ^ (x & (y ^ z)), 0, [0, 1, 2, 3, 4, 5, 6, 7], [3, 7, 11, 19]),
-        (|x, y, z| (x & y).wrapping_add((x ^ y) & z), ROUND_2, [1, 3, 5, 7, 0, 2, 4, 6], [3, 5, 9, 13]),
-        (|x, y, z| x ^ y ^ z, ROUND_3, [3, 7, 2, 6, 1, 5, 0, 4], [3, 9, 11, 15]),
-    ];
+    let first = round(state, |x, y, z| z ^ (x & (y ^ z)), x, [3, 7, 11, 19]);
+    let [x0, x1, x2, x3, x4, x5, x6, x7] = x;
+    let words = [x1, x3, x5, x7, x0, x2, x4, x6].map(|word| word.wrapping_add(ROUND_2));
+    let second = round(first, |x, y, z| (x & y).wrapping_add((x ^ y) & z), words, [3, 5, 9, 13]);
+    let words = [x3, x7, x2, x6, x1, x5, x0, x4].map(|word| word.wrapping_add(ROUND_3));
+    let third = round(second, |x, y, z| x ^ y ^ z, words, [3, 9, 11, 15]);
+    std::array::from_fn(|at| state[at].wrapping_add(third[at]))
+}
+
+#[inline(always)]
+fn round(state: [u32; 4], mix: impl Fn(u32, u32, u32) -> u32, words: [u32; 8], shifts: [u32; 4]) -> [u32; 4] {
     let [mut a, mut b, mut c, mut d] = state;
-    for (mix, constant, order, shifts) in rounds {
-        for (step, word) in order.into_iter().enumerate() {
-            let sum = a.wrapping_add(mix(b, c, d)).wrapping_add(x[word]).wrapping_add(constant);
-            (a, b, c, d) = (d, sum.rotate_left(shifts[step % 4]), b, c);
-        }
+    for words in words.chunks_exact(4) {
+        let step =
+            |sum: u32, mixed: u32, at: usize| sum.wrapping_add(mixed).wrapping_add(words[at]).rotate_left(shifts[at]);
+        a = step(a, mix(b, c, d), 0);
+        d = step(d, mix(a, b, c), 1);
+        c = step(c, mix(d, a, b), 2);
+        b = step(b, mix(c, d, a), 3);
     }
-    [state[0].wrapping_add(a), state[1].wrapping_add(b), state[2].wrapping_add(c), state[3].wrapping_add(d)]
+    [a, b, c, d]
 }
 
 #[cfg(test)]

@@ -59,6 +59,13 @@ impl Uses {
         }
     }
 
+    /// Whether a use of what is in a bucket, of as many bytes as last time, changes nothing: nothing was used here since, until `used`
+    /// bytes, and the bucket is the newest and not too full.
+    #[inline]
+    fn stays(&self, used: u64, bucket: Bucket) -> bool {
+        used == self.seen && self.recent.is_open(bucket)
+    }
+
     /// A block is used, which brings its bytes in if the cache did not have it.
     fn add(&mut self, used: &mut u64, bytes: u32, comes: bool) -> Bucket {
         *used += if comes { u64::from(bytes) } else { 0 };
@@ -146,8 +153,23 @@ impl Blocks {
         }
     }
 
+    /// Whether the same was used of a block just now, by the same core.
+    #[inline]
+    fn stays(&self, at: &At<'_>, block: &Block, bytes: u32) -> bool {
+        let here = block.last == Last::In
+            && (CpuId::from(block.core), CpuId::from(block.llc)) == (at.core.0, at.llc.0)
+            && block.bytes == bytes;
+        here && self.cores[at.core.0 as usize].stays(*at.core.1, block.in_core)
+            && self.llcs[at.llc.0 as usize].stays(*at.llc.1, block.in_llc)
+    }
+
     /// A block is used. What had it, and its lines.
     fn use_block(&mut self, at: At<'_>, block: CachedId, bytes: u32) -> (Home, Range<LineId>) {
+        if self.stays(&at, &self.all[block as usize], bytes) {
+            let b = &mut self.all[block as usize];
+            b.home = Home::Core;
+            return (b.home, b.first_line..b.first_line + LineId::from(b.lines));
+        }
         self.cores[at.core.0 as usize].catch_up(*at.core.1);
         self.llcs[at.llc.0 as usize].catch_up(*at.llc.1);
         let home = self.leave(self.all[block as usize], &at);
@@ -212,7 +234,7 @@ impl State {
 
 impl super::warmth::Warmth {
     fn use_block(&mut self, topology: &Topology, cpu: CpuId, block: CachedId, bytes: u32) -> (Home, Range<LineId>) {
-        let (core, llc) = (topology.core(cpu).start, topology.llc(cpu).start);
+        let (core, llc) = topology.firsts(cpu);
         let used = (&mut self.cores[core as usize].used, &mut self.llcs[llc as usize].used);
         self.blocks.use_block(At { core: (core, used.0), llc: (llc, used.1) }, block, bytes)
     }

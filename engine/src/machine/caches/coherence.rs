@@ -170,12 +170,12 @@ impl State {
         line: impl FnOnce(&mut Body) -> &mut Line,
     ) {
         let line = line(&mut self.locks[lock as usize].body);
-        self.tasks[task as usize].access(&self.topology, line, self.now, access);
+        self.tasks[task as usize].access_likely_own(&self.topology, line, self.now, access);
     }
 
     /// The running `task` accesses a data line.
     pub(in crate::machine) fn touch_line(&mut self, task: TaskId, line: LineId, access: Access) {
         let line = &mut self.lines[line as usize];
-        self.tasks[task as usize].access(&self.topology, line, self.now, access);
+        self.tasks[task as usize].access_likely_own(&self.topology, line, self.now, access);
     }
 }

@@ -70,15 +70,27 @@ impl Line {
     #[inline]
     pub fn access(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
         if self.hits(cpu, access) {
-            self.unmodified &= access == Access::Read;
             return topology.without_transfer(access);
         }
         self.fetch(topology, cpu, at, access)
     }
 
-    /// The same where `cpu` has no copy that serves, unless it is about to lose one: a request has half of the transfer to go
+    /// `cpu` makes an access, if it has a copy that serves. Whether it has.
+    #[inline(always)]
+    pub fn hits(&mut self, cpu: CpuId, access: Access) -> bool {
+        let hits = match access {
+            Access::Store | Access::Write | Access::Atomic => self.owner == Some(cpu),
+            Access::Read => self.has_copy(cpu),
+        };
+        if hits && access != Access::Read {
+            self.unmodified = false;
+        }
+        hits
+    }
+
+    /// How long it takes where `cpu` has no copy that serves, unless it is about to lose one: a request has half of the transfer to go
     /// until it reaches the owner, and waits meanwhile for transfers before it.
-    fn fetch(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
+    pub fn fetch(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
         let keeps = self.keeper == cpu && at < self.keeps_until;
         if keeps || self.has_just_come(cpu, at) {
             if access != Access::Read {
@@ -253,7 +265,7 @@ impl Line {
     pub fn is_elsewhere(&self, cpu: CpuId) -> bool {
         match self.owner {
             Some(owner) => owner != cpu,
-            None => self.sharers.iter().any(|other| other != cpu),
+            None => self.sharers.has_other(cpu),
         }
     }
 
@@ -271,13 +283,5 @@ impl Line {
             }
         });
         farthest.map(|(_, other)| other)
-    }
-
-    #[inline]
-    fn hits(&self, cpu: CpuId, access: Access) -> bool {
-        match access {
-            Access::Store | Access::Write | Access::Atomic => self.owner == Some(cpu),
-            Access::Read => self.has_copy(cpu),
-        }
     }
 }

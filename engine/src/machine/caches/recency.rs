@@ -14,7 +14,7 @@ const FILL: u64 = 32;
 pub type Bucket = u32;
 
 /// What was used in one cache, by when.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recency {
     /// Bytes of the cache, and those that fill a bucket.
     size: u64,
@@ -43,6 +43,12 @@ impl Recency {
     /// Bytes of a bucket are used anew, or are no more.
     pub fn take(&mut self, bucket: Bucket, bytes: u64) {
         self.bytes[slot(bucket.max(self.oldest))] -= bytes;
+    }
+
+    /// Whether it is the newest bucket and has room for what is in it: bytes of it that are used anew stay there.
+    #[inline]
+    pub fn is_open(&self, bucket: Bucket) -> bool {
+        bucket == self.newest && self.bytes[slot(bucket)] <= self.full
     }
 
     /// Whether more bytes than the cache holds were used last after what is in a bucket; of those in the bucket itself, half.
@@ -112,6 +118,29 @@ mod tests {
             let (hit, expected) = (hits(blocks, fit), fit as f64 / blocks as f64);
             assert!((hit - expected).abs() < 0.03, "{fit} of {blocks}: {hit} instead of {expected}");
         }
+    }
+
+    #[test]
+    fn what_is_used_anew_in_an_open_bucket_changes_nothing() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(2);
+        let mut open = 0;
+        for size in [0, 100, 32 * BLOCK, 1000 * BLOCK] {
+            let mut recency = Recency::new(size);
+            for _ in 0..10_000 {
+                let bytes = random.next_u64() % (2 * BLOCK);
+                let bucket = recency.add(bytes);
+                if !recency.is_open(bucket) {
+                    continue;
+                }
+                open += 1;
+                let before = recency.clone();
+                assert!(!recency.is_gone(bucket));
+                recency.take(bucket, bytes);
+                assert_eq!(recency.add(bytes), bucket);
+                assert_eq!(recency, before, "{bytes} bytes, a cache of {size}");
+            }
+        }
+        assert!(open > 10_000, "{open}");
     }
 
     #[test]

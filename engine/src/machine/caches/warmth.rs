@@ -13,7 +13,7 @@ use super::counted::{Counted, Fetching};
 use crate::machine::cpus::topology::Topology;
 use crate::machine::state::State;
 use crate::spec::{CachesSpec, MachineSpec};
-use crate::waist::time::{from_ns, Time};
+use crate::waist::time::{divided, from_ns, Time};
 use crate::waist::{CpuId, TaskId};
 
 /// A part of the whole, in 1/65536.
@@ -48,8 +48,8 @@ pub(in crate::machine) struct Cache {
     by_calls: u64,
     /// Time of the calls since somebody else's bytes drove something out.
     warm: Time,
-    /// Bytes used so far at the last call of each kind.
-    marks: Vec<Option<u64>>,
+    /// One more than the bytes used so far at the last call of each kind; 0 where there was none.
+    marks: Vec<u64>,
 }
 
 impl Cache {
@@ -65,9 +65,9 @@ impl Cache {
         self.by_calls = self.used;
         let gone = self.gone_of(kind);
         if self.marks.len() <= kind {
-            self.marks.resize(kind + 1, None);
+            self.marks.resize(kind + 1, 0);
         }
-        self.marks[kind] = Some(self.used);
+        self.marks[kind] = self.used + 1;
         gone
     }
 
@@ -78,7 +78,8 @@ impl Cache {
 
     /// The part of lines that is gone of a body that several kinds touch: since the last of them.
     pub(super) fn gone_of_any(&self, kinds: &[usize]) -> Part {
-        let last = kinds.iter().map(|&kind| self.marks.get(kind).copied().flatten()).max().flatten();
+        let mark = |&kind: &usize| self.marks.get(kind).copied().unwrap_or(0);
+        let last = kinds.iter().map(mark).max().and_then(|mark| mark.checked_sub(1));
         last.map_or(WHOLE, |last| self.gone(self.used - last))
     }
 
@@ -224,8 +225,10 @@ impl Warmth {
         })
     }
 
+    #[inline]
     fn at(&mut self, topology: &Topology, cpu: CpuId) -> At<'_> {
-        let (core, llc) = (topology.core(cpu).start as usize, topology.llc(cpu).start as usize);
+        let (core, llc) = topology.firsts(cpu);
+        let (core, llc) = (core as usize, llc as usize);
         At {
             core: &mut self.cores[core],
             llc: &mut self.llcs[llc],
@@ -251,7 +254,8 @@ impl Warmth {
 
     /// What it costs a call of a kind to bring in the bodies that it misses.
     fn fetch_bodies(&mut self, topology: &Topology, cpu: CpuId, kind: usize) -> Time {
-        let (core, llc) = (topology.core(cpu).start as usize, topology.llc(cpu).start as usize);
+        let (core, llc) = topology.firsts(cpu);
+        let (core, llc) = (core as usize, llc as usize);
         let (own, front, tlb) = (&self.cores[core], &self.fronts[core], &self.tlbs[core]);
         if [own, front, tlb].iter().all(|cache| cache.gone_of(kind) == 0) {
             return 0;
@@ -273,7 +277,7 @@ impl Warmth {
 
     /// What it costs a call to fetch the lines that it misses in the next `own` of its time, which it does now.
     fn fetch(&mut self, topology: &Topology, cpu: CpuId, missing: &mut Missing, own: Time) -> Time {
-        let time = (own as f64 / self.speed) as Time;
+        let time = divided(own, self.speed);
         let (prices, bytes) = (self.root, self.bytes);
         let At { core, llc, front, .. } = self.at(topology, cpu);
         if missing.counted.is_some() || missing.core | missing.front == 0 {

@@ -92,6 +92,13 @@ impl CpuSet {
         self.word(cpu as usize / 64) >> (cpu % 64) & 1 == 1
     }
 
+    /// Whether somebody other than the CPU is in the set.
+    #[inline]
+    pub fn has_other(&self, cpu: CpuId) -> bool {
+        let (own, bit) = (cpu as usize / 64, 1 << (cpu % 64));
+        (0..self.words()).any(|at| self.word(at) & if at == own { !bit } else { u64::MAX } != 0)
+    }
+
     /// Tells each member, in ascending order.
     #[inline(always)]
     pub fn each(&self, mut tell: impl FnMut(CpuId)) {
@@ -237,6 +244,7 @@ mod tests {
                 }
             }
             assert_eq!(set.contains(cpu), model.contains(&cpu));
+            assert_eq!(set.has_other(cpu), model.iter().any(|&other| other != cpu));
             let asks = (cpu + 300) % MAX_CPUS;
             assert_eq!(set.nearest(asks, distance(asks)), nearest(&model, asks));
             assert!(set.iter().eq(model.iter().copied()));

@@ -173,6 +173,13 @@ impl Topology {
         self.speed_beside(from) / self.speed_beside(to)
     }
 
+    /// The first CPU of `cpu`'s core, and under its last-level cache.
+    #[inline]
+    pub fn firsts(&self, cpu: CpuId) -> (CpuId, CpuId) {
+        let near = &self.near[cpu as usize];
+        (near.core, near.llc)
+    }
+
     /// The CPUs of `cpu`'s core.
     pub fn core(&self, cpu: CpuId) -> Range<CpuId> {
         let first = self.near[cpu as usize].core;
