@@ -292,6 +292,10 @@ rules! {
     "btrfs.rename_unlogs" => rename_unlogs: bool = false;
     /// Who takes a name out of a logged directory changes the directory's inode there, too (`btrfs_del_dir_entries_in_log`).
     "btrfs.unlink_logs_inode" => unlink_logs_inode: bool = false;
+    /// Whether the log has an inode (`inode_logged`).
+    "btrfs.inode_logged" => inode_logged: btrfs::InodeLogged = btrfs::InodeLogged::Searched;
+    /// A rename asks in the same way whether the log is to have the new name (`btrfs_log_new_name`), and not memory alone.
+    "btrfs.new_name_asks" => new_name_asks: bool = true;
     /// What lies in the cache line of a space_info's lock (`struct btrfs_space_info`).
     "btrfs.space_info_line" => space_info_line: btrfs::SpaceInfoLine = btrfs::SpaceInfoLine::WithUse;
     /// An inode in memory holds a reference on its subvolume's root (`btrfs_grab_root`).
