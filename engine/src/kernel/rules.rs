@@ -152,6 +152,8 @@ rules! {
     "vfs.walks_read_rename_lock" => walks_read_rename_lock: bool = true;
     /// Who looks for a buffer in a device's page cache takes its `private_lock` (`__find_get_block_slow`).
     "block.private_lock" => private_lock: bool = true;
+    /// What is submitted under a plug joins any request there, and not the last one only (`blk_attempt_plug_merge`).
+    "block.plug_merges_any" => plug_merges_any: bool = false;
     /// Whether who reads writes the inode for its `atime` (`touch_atime`).
     "vfs.atime" => atime: vfs::Atime = vfs::Atime::Relatime;
     /// How fine the times of inodes are (`inode_set_ctime_current`).

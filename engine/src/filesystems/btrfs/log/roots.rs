@@ -4,9 +4,9 @@
 use super::Sleepers;
 use crate::cost_table;
 use crate::devices::BlockDevice;
-use crate::filesystems::btrfs::block_io::{Copies, TreeBlocks, SUPER_INFO_OFFSET};
+use crate::filesystems::btrfs::block_io::{TreeBlocks, SUPER_INFO_OFFSET};
 use crate::filesystems::btrfs::root::Root;
-use crate::filesystems::btrfs::tree::items;
+use crate::filesystems::btrfs::tree::{items, Dirty};
 use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::TreeLogMutex;
@@ -74,30 +74,32 @@ impl LogRoots {
         }
     }
 
-    /// `btrfs_write_marked_extents`: submits the blocks changed since the last time; they are copied before they change again.
-    /// Returns what their end completes.
-    pub async fn submit<M: Machine>(&self, m: &M, root: &Root) -> Copies {
+    /// `btrfs_write_marked_extents` of the blocks changed since the last time; they are copied before they change again. Their requests
+    /// stay in the task's plug until all are there (`blk_start_plug` in `btrfs_sync_log`).
+    pub async fn prepare<M: Machine>(&self, m: &M, root: &Root) -> Dirty {
         let dirty = root.tree.borrow_mut().end_transaction();
         m.run(Account::System, self.costs.write_block * dirty.blocks + self.blocks.check(dirty)).await;
-        self.blocks.submit(m, &self.storage, dirty).await
+        dirty
     }
 
-    /// Enters the log of a subvolume, whose blocks are on their way, and returns when that is on disk, written by this task or by another
-    /// who enters one.
-    pub async fn sync<M: Machine>(&self, m: &M, subvolume: u64, log: Copies) {
+    /// Enters the log of a subvolume, whose blocks are to be submitted, and returns when that is on disk, written by this task or by
+    /// another who enters one.
+    pub async fn sync<M: Machine>(&self, m: &M, subvolume: u64, log: Dirty) {
         m.lock(self.mutex, Side::Write).await;
         self.enter(m, subvolume).await;
         let mine = self.filling.get();
         let index = (mine % 2) as usize;
         if self.committing[index].get() {
-            wait_for_blocks(m, log).await;
+            wait_for_blocks(m, self.blocks.submit(m, &self.storage, log).await).await;
             self.wait_for_commit(m, mine).await;
             return m.unlock(self.mutex, Side::Write).await;
         }
         self.committing[index].set(true);
         self.wait_for_commit(m, mine - 1).await;
-        let roots = self.submit(m, &self.root).await;
-        wait_for_blocks(m, log.into_iter().chain(roots)).await;
+        let roots = self.prepare(m, &self.root).await;
+        let mut written = self.blocks.submit(m, &self.storage, log).await;
+        written.extend(self.blocks.submit(m, &self.storage, roots).await);
+        wait_for_blocks(m, written).await;
         self.filling.set(mine + 1);
         m.unlock(self.mutex, Side::Write).await;
         self.write_super(m).await;
@@ -138,8 +140,8 @@ impl LogRoots {
     }
 }
 
-async fn wait_for_blocks<M: Machine>(m: &M, copies: impl IntoIterator<Item = LockId>) {
-    for written in copies {
+async fn wait_for_blocks<M: Machine>(m: &M, requests: Vec<LockId>) {
+    for written in requests {
         m.wchan("btrfs_wait_tree_log_extents");
         m.wait_for(written).await;
         m.drop_completion(written);
