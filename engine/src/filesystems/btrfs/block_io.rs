@@ -75,6 +75,7 @@ impl TreeBlocks {
     pub(super) async fn write<M: Machine>(&self, m: &M, device: &BlockDevice, dirty: Dirty) {
         if self.apart {
             for written in self.submit(m, device, dirty).await {
+                m.wchan("btrfs_wait_extents");
                 m.wait_for(written).await;
                 m.drop_completion(written);
             }
