@@ -56,6 +56,12 @@ BTRFS = [
         "apart: dup && !rules.plug_merges_any && !FAULT,",
     ),
     Fault(
+        "btrfs data: all sizes lie in the same block groups",
+        B + "space/size_classes.rs",
+        "cursors: apart.then_some(",
+        "cursors: (apart && !FAULT).then_some(",
+    ),
+    Fault(
         "btrfs log: files that were never synced are known not to be there",
         B + "log/logged.rs",
         "self.data(slot).may_be_logged(transid),",

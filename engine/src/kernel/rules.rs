@@ -282,6 +282,8 @@ rules! {
     "btrfs.metadata_profile" => metadata_profile: btrfs::MetadataProfile = btrfs::MetadataProfile::Dup;
     /// Where free space is kept on disk (`space_cache=v1` or `v2`).
     "btrfs.space_cache" => space_cache: btrfs::SpaceCache = btrfs::SpaceCache::Tree;
+    /// Data of three sizes lie in block groups of their own (`btrfs_bg_size_class`).
+    "btrfs.size_classes" => size_classes: bool = true;
     /// What waits while a commit holds `tree_log_mutex`.
     "btrfs.tree_log_mutex" => tree_log_mutex: btrfs::TreeLogMutex = btrfs::TreeLogMutex::LogSuper;
     /// When an fsync commits the whole transaction because of renames (`btrfs_record_unlink_dir`).
