@@ -161,7 +161,7 @@ impl Btrfs {
     pub fn new<M: Machine>(m: &M, kernel: Kernel, disk: Disk, costs: &Costs<'_>) -> Result<Self, String> {
         let rules = kernel.rules;
         let count = |name: &str| costs.number(name).map(|n| n as u32);
-        let (tree, trees, space) = made_by_mkfs(disk.size, rules.space_cache, rules.size_classes);
+        let (tree, trees, space) = made_by_mkfs(disk.size, costs.rules().space_cache, costs.rules().size_classes);
         let before = tree.transid - 1;
         let refs = Rc::new(DelayedRefs::new(m, space, costs)?);
         let (referenced, fleeting) = (root::Space::Referenced(refs.clone()), root::Space::Fleeting(refs.clone()));
