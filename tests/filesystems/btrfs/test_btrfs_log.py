@@ -194,7 +194,7 @@ SLOW = "profile: nvme, flush: {time: 0.5 ms}"
 
 def renamed(tmp_path: Path, rules: str, workload: str = MOVED) -> RunResult:
     """A commit takes milliseconds here; who begins a log takes the mutex of commits as well, once a commit."""
-    rules = f"btrfs.rename_syncs_log: false, btrfs.tree_log_mutex: log-start, {rules}"
+    rules = f"btrfs.rename_syncs_log: false, btrfs.tree_log_mutex: log-start, btrfs.inode_logged: remembered, {rules}"
     return run(tmp_path, workload, rules=rules, device=SLOW)
 
 

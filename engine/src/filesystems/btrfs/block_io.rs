@@ -62,12 +62,14 @@ impl TreeBlocks {
         self.check_item * items as Time
     }
 
-    /// Submits blocks that lie side by side. Returns what the ends of their requests complete.
+    /// Submits blocks that lie side by side. Returns what the ends of their requests complete, of each block the last copy first: it is
+    /// written when all copies are (`btrfs_clone_write_end_io`).
     pub(super) async fn submit<M: Machine>(&self, m: &M, device: &BlockDevice, dirty: Dirty) -> Vec<LockId> {
         let (bytes, mut written) = (self.request_bytes(dirty), Vec::new());
         for at in self.places(dirty, bytes) {
             written.push(device.submit_write(m, bytes as u32, Some(at)).await);
         }
+        written.chunks_mut(self.copies as usize).for_each(<[LockId]>::reverse);
         written
     }
 

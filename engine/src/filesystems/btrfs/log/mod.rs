@@ -223,7 +223,7 @@ impl LogTree {
             self.end_commit(m, mine).await;
             return false;
         }
-        let log = self.roots.prepare(m, &self.root).await;
+        let log = self.roots.submit(m, &self.root).await;
         self.filling.set(mine + 1);
         self.starter.set(None);
         m.unlock(self.mutex, Side::Write).await;

@@ -6,7 +6,7 @@ use crate::cost_table;
 use crate::devices::BlockDevice;
 use crate::filesystems::btrfs::block_io::{TreeBlocks, SUPER_INFO_OFFSET};
 use crate::filesystems::btrfs::root::Root;
-use crate::filesystems::btrfs::tree::{items, Dirty};
+use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::TreeLogMutex;
@@ -74,32 +74,30 @@ impl LogRoots {
         }
     }
 
-    /// `btrfs_write_marked_extents` of the blocks changed since the last time; they are copied before they change again. Their requests
-    /// stay in the task's plug until all are there (`blk_start_plug` in `btrfs_sync_log`).
-    pub async fn prepare<M: Machine>(&self, m: &M, root: &Root) -> Dirty {
+    /// `btrfs_write_marked_extents`: submits the blocks changed since the last time; they are copied before they change again.
+    /// Returns what their end completes.
+    pub async fn submit<M: Machine>(&self, m: &M, root: &Root) -> Vec<LockId> {
         let dirty = root.tree.borrow_mut().end_transaction();
         m.run(Account::System, self.costs.write_block * dirty.blocks + self.blocks.check(dirty)).await;
-        dirty
+        self.blocks.submit(m, &self.storage, dirty).await
     }
 
-    /// Enters the log of a subvolume, whose blocks are to be submitted, and returns when that is on disk, written by this task or by
+    /// Enters the log of a subvolume, whose blocks are on their way, and returns when that is on disk, written by this task or by
     /// another who enters one.
-    pub async fn sync<M: Machine>(&self, m: &M, subvolume: u64, log: Dirty) {
+    pub async fn sync<M: Machine>(&self, m: &M, subvolume: u64, log: Vec<LockId>) {
         m.lock(self.mutex, Side::Write).await;
         self.enter(m, subvolume).await;
         let mine = self.filling.get();
         let index = (mine % 2) as usize;
         if self.committing[index].get() {
-            wait_for_blocks(m, self.blocks.submit(m, &self.storage, log).await).await;
+            wait_for_blocks(m, log).await;
             self.wait_for_commit(m, mine).await;
             return m.unlock(self.mutex, Side::Write).await;
         }
         self.committing[index].set(true);
         self.wait_for_commit(m, mine - 1).await;
-        let roots = self.prepare(m, &self.root).await;
-        let mut written = self.blocks.submit(m, &self.storage, log).await;
-        written.extend(self.blocks.submit(m, &self.storage, roots).await);
-        wait_for_blocks(m, written).await;
+        let roots = self.submit(m, &self.root).await;
+        wait_for_blocks(m, log.into_iter().chain(roots)).await;
         self.filling.set(mine + 1);
         m.unlock(self.mutex, Side::Write).await;
         self.write_super(m).await;
@@ -140,7 +138,7 @@ impl LogRoots {
     }
 }
 
-async fn wait_for_blocks<M: Machine>(m: &M, requests: Vec<LockId>) {
+async fn wait_for_blocks<M: Machine>(m: &M, requests: impl IntoIterator<Item = LockId>) {
     for written in requests {
         m.wchan("btrfs_wait_tree_log_extents");
         m.wait_for(written).await;
