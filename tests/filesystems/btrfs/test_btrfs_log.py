@@ -291,7 +291,9 @@ def test_who_unlinks_a_file_that_was_never_synced_goes_to_its_log_from_5_3_to_5_
 
 
 @pytest.mark.parametrize("asks", [True, False])
-def test_a_rename_of_a_file_that_was_never_synced_logs_it_from_5_14_to_5_17(tmp_path: Path, asks: bool) -> None:
+def test_a_rename_of_a_file_that_was_never_synced_logs_it_from_5_14_to_5_17(
+    tmp_path: Path, asks: bool
+) -> None:
     turns = UNSYNCED.replace("{op: unlink, on: made}", "{op: rename, on: made}, {op: unlink, on: made}")
     others = "btrfs.rename_syncs_log: false, btrfs.rename_unlogs: false, btrfs.pin_locks_log: false"
     rules = f"btrfs.inode_logged: assumed, btrfs.new_name_asks: {str(asks).lower()}, {others}"
