@@ -50,6 +50,36 @@ BTRFS = [
         "(0..if FAULT { 1 } else { self.copies }).map(",
     ),
     Fault(
+        "btrfs: copies of blocks are one request in all kernels",
+        B + "block_io.rs",
+        "apart: dup && !rules.plug_merges_any,",
+        "apart: dup && !rules.plug_merges_any && !FAULT,",
+    ),
+    Fault(
+        "btrfs data: all sizes lie in the same block groups",
+        B + "space/size_classes.rs",
+        "cursors: apart.then_some(",
+        "cursors: (apart && !FAULT).then_some(",
+    ),
+    Fault(
+        "btrfs log: files that were never synced are known not to be there",
+        B + "log/logged.rs",
+        "self.data(slot).may_be_logged(transid),",
+        "!FAULT && self.data(slot).may_be_logged(transid),",
+    ),
+    Fault(
+        "btrfs log: nobody asks it for an inode",
+        B + "log/logged.rs",
+        "&& !known && log.exists() {",
+        "&& !known && log.exists() && !FAULT {",
+    ),
+    Fault(
+        "btrfs rename: memory alone says whether the log has the file",
+        B + "log/names.rs",
+        "if !self.fsync.new_name_asks {",
+        "if FAULT || !self.fsync.new_name_asks {",
+    ),
+    Fault(
         "btrfs rename: never takes the log's mutex to pin the log",
         B + "log/mod.rs",
         "pin_for_rename<M: Machine>(&self, m: &M, locks: bool) {",

@@ -165,6 +165,20 @@ choice! {
 }
 
 choice! {
+    /// Whether the log has an inode, of which only memory says so (`inode_logged`).
+    pub enum InodeLogged {
+        /// If memory says so (before 5.3).
+        Remembered = "remembered",
+        /// Also if the transaction has changed an inode that must be logged in full: it may have been logged, dropped from memory and read again (since 5.3).
+        Assumed = "assumed",
+        /// The same of inodes that were never logged (since 5.15).
+        AssumedIfNever = "assumed-if-never",
+        /// Of an inode that was never logged the log is asked, once (since 5.18).
+        Searched = "searched",
+    }
+}
+
+choice! {
     /// How a directory is logged.
     pub enum LogDirectory {
         /// Its entries by hash and by index, one after the other, each looked for in the log before it is inserted (before 5.16).

@@ -152,6 +152,8 @@ rules! {
     "vfs.walks_read_rename_lock" => walks_read_rename_lock: bool = true;
     /// Who looks for a buffer in a device's page cache takes its `private_lock` (`__find_get_block_slow`).
     "block.private_lock" => private_lock: bool = true;
+    /// What is submitted under a plug joins any request there, and not the last one only (`blk_attempt_plug_merge`).
+    "block.plug_merges_any" => plug_merges_any: bool = false;
     /// Whether who reads writes the inode for its `atime` (`touch_atime`).
     "vfs.atime" => atime: vfs::Atime = vfs::Atime::Relatime;
     /// How fine the times of inodes are (`inode_set_ctime_current`).
@@ -280,6 +282,8 @@ rules! {
     "btrfs.metadata_profile" => metadata_profile: btrfs::MetadataProfile = btrfs::MetadataProfile::Dup;
     /// Where free space is kept on disk (`space_cache=v1` or `v2`).
     "btrfs.space_cache" => space_cache: btrfs::SpaceCache = btrfs::SpaceCache::Tree;
+    /// Data of three sizes lie in block groups of their own (`btrfs_bg_size_class`).
+    "btrfs.size_classes" => size_classes: bool = true;
     /// What waits while a commit holds `tree_log_mutex`.
     "btrfs.tree_log_mutex" => tree_log_mutex: btrfs::TreeLogMutex = btrfs::TreeLogMutex::LogSuper;
     /// When an fsync commits the whole transaction because of renames (`btrfs_record_unlink_dir`).
@@ -292,6 +296,10 @@ rules! {
     "btrfs.rename_unlogs" => rename_unlogs: bool = false;
     /// Who takes a name out of a logged directory changes the directory's inode there, too (`btrfs_del_dir_entries_in_log`).
     "btrfs.unlink_logs_inode" => unlink_logs_inode: bool = false;
+    /// Whether the log has an inode (`inode_logged`).
+    "btrfs.inode_logged" => inode_logged: btrfs::InodeLogged = btrfs::InodeLogged::Searched;
+    /// A rename asks in the same way whether the log is to have the new name (`btrfs_log_new_name`), and not memory alone.
+    "btrfs.new_name_asks" => new_name_asks: bool = true;
     /// What lies in the cache line of a space_info's lock (`struct btrfs_space_info`).
     "btrfs.space_info_line" => space_info_line: btrfs::SpaceInfoLine = btrfs::SpaceInfoLine::WithUse;
     /// An inode in memory holds a reference on its subvolume's root (`btrfs_grab_root`).

@@ -92,6 +92,19 @@ def test_metadata_are_written_twice_with_dup(tmp_path: Path) -> None:
     assert 15_000 < 1e9 / twice.throughput_per_s - 1e9 / once.throughput_per_s < 60_000
 
 
+def test_copies_of_blocks_are_requests_of_their_own_since_5_16(tmp_path: Path) -> None:
+    """They alternate in the plug, and each joins the last request only; a loop device does one after the other."""
+    many = ROUND.replace("30", "400")
+
+    def each(merges: str, profile: str) -> float:
+        rules = f"btrfs.metadata_profile: {profile}, block.plug_merges_any: {merges}"
+        result = run(tmp_path, f"kind: mix, tasks: 1, {many}", rules=rules, device="profile: loop-tmpfs")
+        return 1e9 / result.throughput_per_s
+
+    assert each("false", "dup") > each("true", "dup") + 5_000
+    assert each("false", "single") == each("true", "single")
+
+
 def test_checksums_are_deleted_under_a_lock_of_their_range_before_5_9(tmp_path: Path) -> None:
     """It is taken and given back around a deletion and an insertion."""
     replaced = run(tmp_path, f"{WRITTEN}, tasks: 4", rules="btrfs.log_csums: replace")
@@ -181,7 +194,7 @@ SLOW = "profile: nvme, flush: {time: 0.5 ms}"
 
 def renamed(tmp_path: Path, rules: str, workload: str = MOVED) -> RunResult:
     """A commit takes milliseconds here; who begins a log takes the mutex of commits as well, once a commit."""
-    rules = f"btrfs.rename_syncs_log: false, btrfs.tree_log_mutex: log-start, {rules}"
+    rules = f"btrfs.rename_syncs_log: false, btrfs.tree_log_mutex: log-start, btrfs.inode_logged: remembered, {rules}"
     return run(tmp_path, workload, rules=rules, device=SLOW)
 
 
@@ -254,6 +267,39 @@ def test_before_5_18_a_rename_joins_the_log_to_take_the_old_name_out(tmp_path: P
     joined = [the_lock(result, "btrfs.log_mutex").acquired / result.operations for result in (unlogs, stays)]
     assert joined[0] - joined[1] == pytest.approx(1, abs=0.1)
     assert unlogs.latency["rename"].mean_ns > stays.latency["rename"].mean_ns
+
+
+UNSYNCED = (
+    "kind: mix, tasks: 1, files: 1, file_size: 4 KiB, order: in-turn,"
+    " operations: [{op: append}, {op: fsync, on: written}, {op: create}, {op: unlink, on: made}]"
+)
+"""The log has one file, and another comes and goes."""
+
+
+def test_who_unlinks_a_file_that_was_never_synced_goes_to_its_log_from_5_3_to_5_17(tmp_path: Path) -> None:
+    """He looks for the reference in vain, and for an extended one; since 5.18 he only asks, without the mutex."""
+    designs = ("remembered", "assumed", "assumed-if-never", "searched")
+    results = [run(tmp_path, UNSYNCED, rules=f"btrfs.inode_logged: {design}") for design in designs]
+    joined, searched = (
+        [acquired_each(result, lock) for result in results]
+        for lock in ("btrfs.log_mutex", "btrfs.log tree L0")
+    )
+    assert [number - joined[0] for number in joined] == pytest.approx([0, 1, 1, 0], abs=0.1)
+    assert searched[1] == pytest.approx(searched[2], abs=0.1)
+    assert searched[1] > searched[3] + 1
+    assert searched[3] - searched[0] == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_rename_of_a_file_that_was_never_synced_logs_it_from_5_14_to_5_17(
+    tmp_path: Path, asks: bool
+) -> None:
+    turns = UNSYNCED.replace("{op: unlink, on: made}", "{op: rename, on: made}, {op: unlink, on: made}")
+    others = "btrfs.rename_syncs_log: false, btrfs.rename_unlogs: false, btrfs.pin_locks_log: false"
+    rules = f"btrfs.inode_logged: assumed, btrfs.new_name_asks: {str(asks).lower()}, {others}"
+    joined = acquired_each(run(tmp_path, turns, rules=rules), "btrfs.log_mutex")
+    without = acquired_each(run(tmp_path, UNSYNCED, rules=rules), "btrfs.log_mutex")
+    assert joined - without == pytest.approx(int(asks), abs=0.1)
 
 
 def test_an_fsync_searches_for_extended_attributes_until_it_knows_that_there_are_none(tmp_path: Path) -> None:

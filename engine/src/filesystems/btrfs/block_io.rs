@@ -10,12 +10,8 @@ use crate::filesystems::log_area::LogArea;
 use crate::kernel::btrfs::MetadataProfile;
 use crate::waist::Machine;
 use crate::waist::{LockId, Time};
-use arrayvec::ArrayVec;
 
 cost_table!(CheckCosts { item: ["check_item"], extent: ["check_extent"], csum: ["check_csum"] });
-
-/// The ends of the requests for each copy.
-pub(super) type Copies = ArrayVec<LockId, 2>;
 
 /// Where the first superblock is (`BTRFS_SUPER_INFO_OFFSET`).
 pub(super) const SUPER_INFO_OFFSET: u64 = 64 << 10;
@@ -29,6 +25,8 @@ pub struct TreeBlocks {
     check_csum: Time,
     checks_written: bool,
     copies: u64,
+    /// Each copy of each block is a request: copies alternate, and what is plugged joins the last request only.
+    apart: bool,
     /// The group of metadata, of which the next blocks take what follows the last ones. The second copy lies behind it.
     group: LogArea,
 }
@@ -36,13 +34,15 @@ pub struct TreeBlocks {
 impl TreeBlocks {
     pub(super) fn new(size: u64, costs: &Costs<'_>) -> Result<Self, String> {
         let (rules, c) = (costs.rules(), CheckCosts::new(costs)?);
+        let dup = rules.metadata_profile == MetadataProfile::Dup;
         let group = if size > LARGE { 1 << 30 } else { 256 << 20 };
         Ok(Self {
             check_item: c.item,
             check_extent: c.extent,
             check_csum: c.csum,
             checks_written: rules.checks_written,
-            copies: if rules.metadata_profile == MetadataProfile::Dup { 2 } else { 1 },
+            copies: if dup { 2 } else { 1 },
+            apart: dup && !rules.plug_merges_any,
             group: LogArea::new(SUPER_INFO_OFFSET, group),
         })
     }
@@ -62,26 +62,42 @@ impl TreeBlocks {
         self.check_item * items as Time
     }
 
-    /// Submits blocks that lie side by side, a request for each copy. Returns what their ends complete.
-    pub(super) async fn submit<M: Machine>(&self, m: &M, device: &BlockDevice, dirty: Dirty) -> Copies {
-        let (mut written, bytes) = (Copies::new(), dirty.blocks as u32 * NODE_SIZE);
-        for at in self.places(bytes.into()) {
-            written.push(device.submit_write(m, bytes, Some(at)).await);
+    /// Submits blocks that lie side by side. Returns what the ends of their requests complete, of each block the last copy first: it is
+    /// written when all copies are (`btrfs_clone_write_end_io`).
+    pub(super) async fn submit<M: Machine>(&self, m: &M, device: &BlockDevice, dirty: Dirty) -> Vec<LockId> {
+        let (bytes, mut written) = (self.request_bytes(dirty), Vec::new());
+        for at in self.places(dirty, bytes) {
+            written.push(device.submit_write(m, bytes as u32, Some(at)).await);
         }
+        written.chunks_mut(self.copies as usize).for_each(<[LockId]>::reverse);
         written
     }
 
     /// Writes blocks that lie side by side, and waits.
     pub(super) async fn write<M: Machine>(&self, m: &M, device: &BlockDevice, dirty: Dirty) {
-        let bytes = dirty.blocks * u64::from(NODE_SIZE);
-        for at in self.places(bytes) {
+        if self.apart {
+            for written in self.submit(m, device, dirty).await {
+                m.wchan("btrfs_wait_extents");
+                m.wait_for(written).await;
+                m.drop_completion(written);
+            }
+            return;
+        }
+        let bytes = self.request_bytes(dirty);
+        for at in self.places(dirty, bytes) {
             device.write_all(m, bytes, at).await;
         }
     }
 
-    /// Where blocks go, a place for each copy.
-    fn places(&self, bytes: u64) -> impl Iterator<Item = u64> {
-        let (first, group) = (self.group.place(bytes), self.group.bytes);
-        (0..self.copies).map(move |copy| first + copy * group)
+    fn request_bytes(&self, dirty: Dirty) -> u64 {
+        u64::from(NODE_SIZE) * if self.apart { 1 } else { dirty.blocks }
+    }
+
+    /// Where requests of so many bytes go, each with one for each copy.
+    fn places(&self, dirty: Dirty, bytes: u64) -> impl Iterator<Item = u64> {
+        let all = dirty.blocks * u64::from(NODE_SIZE);
+        let (first, group, copies) = (self.group.place(all), self.group.bytes, self.copies);
+        let requests = (first..first + all).step_by(bytes.max(1) as usize);
+        requests.flat_map(move |at| (0..copies).map(move |copy| at + copy * group))
     }
 }

@@ -53,6 +53,21 @@ impl Btrfs {
         (entries.made == self.transid(), entries.logged == self.transid())
     }
 
+    /// Whether a directory may be in the log for all that is known in memory: if the transaction changed it, and memory has had it
+    /// since it was made. `never`: not if it was in an earlier log.
+    pub(super) fn directory_may_be_logged(&self, dir: DirId, never: bool) -> bool {
+        let entries = &self.directories.borrow()[dir as usize];
+        entries.made > 0 && entries.changed.0 == self.transid() && !(never && entries.logged > 0)
+    }
+
+    /// Whether a directory was ever in a log; from now on this is so, or known not to be.
+    pub(super) fn note_directory_logged_before(&self, dir: DirId) -> bool {
+        let entries = &mut self.directories.borrow_mut()[dir as usize];
+        let known = entries.logged > 0;
+        entries.logged = entries.logged.max(self.transid() - 1);
+        known
+    }
+
     pub(super) fn set_logged(&self, dir: DirId) {
         self.directories.borrow_mut()[dir as usize].logged = self.transid();
     }

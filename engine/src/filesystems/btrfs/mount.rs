@@ -161,7 +161,7 @@ impl Btrfs {
     pub fn new<M: Machine>(m: &M, kernel: Kernel, disk: Disk, costs: &Costs<'_>) -> Result<Self, String> {
         let rules = kernel.rules;
         let count = |name: &str| costs.number(name).map(|n| n as u32);
-        let (tree, trees, space) = made_by_mkfs(disk.size, costs.rules().space_cache);
+        let (tree, trees, space) = made_by_mkfs(disk.size, costs.rules().space_cache, costs.rules().size_classes);
         let before = tree.transid - 1;
         let refs = Rc::new(DelayedRefs::new(m, space, costs)?);
         let (referenced, fleeting) = (root::Space::Referenced(refs.clone()), root::Space::Fleeting(refs.clone()));
@@ -409,10 +409,10 @@ impl Btrfs {
 }
 
 /// The trees of an empty filesystem, and its space.
-fn made_by_mkfs(bytes: u64, kept: SpaceCache) -> (Tree, SpaceTrees, Space) {
+fn made_by_mkfs(bytes: u64, kept: SpaceCache, by_size: bool) -> (Tree, SpaceTrees, Space) {
     let mut tree = Tree::new();
     tree.insert_items(tree.root(), 0, &items::root_directory(FIRST_FREE_OBJECTID));
-    let space = RefCell::new(Space::new(bytes));
+    let space = RefCell::new(Space::new(bytes).with_size_classes(by_size));
     let trees = SpaceTrees::new(&space, &mut tree, kept);
     tree.transid += 1; // mkfs wrote the first block
     (tree, trees, space.into_inner())

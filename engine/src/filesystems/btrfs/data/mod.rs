@@ -360,6 +360,19 @@ impl FileData {
         self.logged == transid
     }
 
+    /// Whether it must be logged in full for what a transaction has done: it may be in that transaction's log, for all that is known
+    /// in memory, as it may have been dropped from there meanwhile.
+    pub fn may_be_logged(&self, transid: u64) -> bool {
+        self.changed == transid && self.needs_full_sync()
+    }
+
+    /// Whether it was ever in a log; from now on this is so, or known not to be.
+    pub fn note_logged_before(&mut self, transid: u64) -> bool {
+        let known = self.logged > 0;
+        self.logged = self.logged.max(transid - 1);
+        known
+    }
+
     /// Takes what waits to be written, as the extents that it becomes: within the tree if the file is small.
     pub fn write_back(&mut self, ino: u64) -> Vec<Extent> {
         if self.dirty.is_empty() {

@@ -25,6 +25,7 @@ impl Btrfs {
         let (directory, design) = (self.directory(dir), self.fsync.directory);
         self.commit_delayed_for_log(m, dir).await;
         m.lock(directory.log_mutex, Side::Write).await;
+        self.ask_for_directory(m, dir).await;
         let logged = self.new_and_logged(dir).1;
         self.drop_directory_items(m, directory.ino, logged).await;
         self.copy_names(m, directory.ino).await;
@@ -144,16 +145,15 @@ impl Btrfs {
     /// `btrfs_del_dir_entries_in_log`: a name that is lost is taken out of a directory that the log has.
     pub(super) async fn unlink_in_logged_directory<M: Machine>(&self, m: &M, inode: Inode) {
         let log = &self.fs_root(inode.ino).log;
-        if !self.new_and_logged(inode.dir).1 || !log.join(m).await {
+        if !self.directory_is_in_log(m, inode.dir).await || !log.join(m).await {
             return;
         }
         let directory = self.directory(inode.dir);
         m.lock(directory.log_mutex, Side::Write).await;
-        if self.fsync.directory < LogDirectory::Indices {
-            self.log_deletion(m, log, inode.entry).await;
-        }
-        self.log_deletion(m, log, items::dir_index(directory.ino, inode.index, b"").key).await;
-        if self.fsync.unlink_logs_inode {
+        let by_hash = self.fsync.directory < LogDirectory::Indices && self.log_deletion(m, log, inode.entry).await;
+        let index = items::dir_index(directory.ino, inode.index, b"").key;
+        let by_index = self.log_deletion(m, log, index).await;
+        if self.fsync.unlink_logs_inode && (by_hash || by_index) {
             self.log_change(m, log, items::inode_key(directory.ino), Intent::Update).await;
         }
         m.unlock(directory.log_mutex, Side::Write).await;

@@ -10,7 +10,9 @@ use crate::filesystems::btrfs::data::Extent;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::btrfs::transaction::Handle;
 use crate::filesystems::File;
-use crate::kernel::btrfs::{ExtentMapRelease, FsyncWait, FullCommit, LogCsums, LogDirectory, LogInode, RenamePin};
+use crate::kernel::btrfs::{
+    ExtentMapRelease, FsyncWait, FullCommit, InodeLogged, LogCsums, LogDirectory, LogInode, RenamePin,
+};
 use crate::waist::Machine;
 use crate::waist::{Account, Side, Time};
 
@@ -50,6 +52,8 @@ pub struct Fsync {
     pub(crate) pin_locks_log: bool,
     pub(crate) rename_unlogs: bool,
     pub(super) unlink_logs_inode: bool,
+    pub(super) inode_logged: InodeLogged,
+    pub(super) new_name_asks: bool,
     pub(crate) rename_balances: bool,
     pub(super) remembers_no_xattrs: bool,
     pub(super) logs_parents: bool,
@@ -75,6 +79,8 @@ impl Fsync {
             pin_locks_log: rules.pin_locks_log,
             rename_unlogs: rules.rename_unlogs,
             unlink_logs_inode: rules.unlink_logs_inode,
+            inode_logged: rules.inode_logged,
+            new_name_asks: rules.new_name_asks,
             rename_balances: rules.rename_balances,
             remembers_no_xattrs: rules.remembers_no_xattrs,
             logs_parents: rules.logs_parents,

@@ -19,6 +19,7 @@ impl Btrfs {
         if !looks {
             self.commit_delayed_inode(m, inode.ino).await;
         }
+        self.ask_for_file(m, slot).await;
         if self.data(slot).needs_full_sync() {
             self.log_all(m, slot, inode).await;
             self.data(slot).log(self.transid());

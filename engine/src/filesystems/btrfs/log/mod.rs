@@ -11,6 +11,7 @@ mod directory;
 pub mod fsync;
 mod full_sync;
 mod log_inode;
+mod logged;
 mod lost_names;
 mod names;
 mod parents;
@@ -118,6 +119,11 @@ impl LogTree {
         self.root.clear();
         self.lost.take();
         self.exists.set(false);
+    }
+
+    /// Whether there is a log since the last commit of a transaction (`BTRFS_ROOT_HAS_LOG_TREE`).
+    pub fn exists(&self) -> bool {
+        self.exists.get()
     }
 
     /// `start_log_trans`: joins the log transaction that is being filled; its number. None if there is a log and the whole

@@ -69,10 +69,10 @@ impl Btrfs {
     /// So does one that a directory loses of which the log has all (`old`, with that name).
     pub(crate) async fn log_new_name<M: Machine>(&self, m: &M, slot: u32, old: Option<Inode>) -> NewName {
         self.data(slot).rename(self.transid());
-        let lost = old.filter(|old| self.new_and_logged(old.dir).1);
-        if !self.data(slot).is_logged(self.transid()) && lost.is_none() {
+        if !self.takes_new_name(m, slot, old).await {
             return NewName::NotLogged;
         }
+        let lost = old.filter(|old| self.new_and_logged(old.dir).1);
         let joined = match lost {
             Some(old) if !self.fsync.rename_unlogs => self.join_and_lose(m, old).await,
             _ => false,
@@ -84,11 +84,24 @@ impl Btrfs {
         name
     }
 
+    /// Whether the log has the file or the directory of its old name. Before 5.14 it is what memory says.
+    async fn takes_new_name<M: Machine>(&self, m: &M, slot: u32, old: Option<Inode>) -> bool {
+        if !self.fsync.new_name_asks {
+            return self.data(slot).is_logged(self.transid()) || old.is_some_and(|old| self.new_and_logged(old.dir).1);
+        }
+        match old {
+            _ if self.file_is_logged(m, slot).await => true,
+            Some(old) => self.directory_is_in_log(m, old.dir).await,
+            None => false,
+        }
+    }
+
     /// The inode with its names, and nothing else of it (`LOG_INODE_EXISTS`).
     async fn log_names<M: Machine>(&self, m: &M, slot: u32) -> NewName {
         let inode = self.file(slot);
         let log = &self.fs_root(inode.ino).log;
         let Some(mine) = log.start(m, || self.needs_full_commit()).await else { return NewName::NeedsCommit };
+        self.ask_for_file(m, slot).await;
         let logged = self.data(slot).is_logged(self.transid());
         self.drop_items(m, inode.ino, logged).await;
         self.copy_names(m, inode.ino).await;
@@ -116,15 +129,17 @@ impl Btrfs {
     }
 
     /// `btrfs_del_inode_ref_in_log` and `btrfs_del_dir_entries_in_log`: a name that is lost is taken out of the log, if that has the
-    /// file, and if it has the directory.
+    /// file, and if it has the directory. A reference that is not there is looked for as an extended one too (`btrfs_del_inode_extref`).
     pub(crate) async fn unlink_in_log<M: Machine>(&self, m: &M, slot: u32, inode: Inode) {
-        self.unlink_in_logged_directory(m, inode).await;
         let log = &self.fs_root(inode.ino).log;
-        if self.data(slot).is_logged(self.transid()) && log.join(m).await {
+        if self.file_is_logged(m, slot).await && log.join(m).await {
             let name = items::inode_ref(inode.ino, self.directory(inode.dir).ino, b"").key;
-            self.log_change(m, log, name, Intent::Delete).await;
+            if !self.log_change(m, log, name, Intent::Delete).await {
+                self.log_change(m, log, name, Intent::Delete).await;
+            }
             log.end(m).await;
         }
+        self.unlink_in_logged_directory(m, inode).await;
     }
 
     /// `log_new_ancestors_fast`: if the directory of a new file was made in this transaction as well, its inode and name are logged, before 6.1
@@ -137,6 +152,7 @@ impl Btrfs {
         let directory = self.directory(dir);
         self.commit_delayed_for_log(m, dir).await;
         m.lock(directory.log_mutex, Side::Write).await;
+        self.ask_for_directory(m, dir).await;
         self.drop_items(m, directory.ino, logged).await;
         self.copy_names(m, directory.ino).await;
         self.log_directory_xattrs(m, dir).await;

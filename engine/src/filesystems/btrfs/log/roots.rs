@@ -4,7 +4,7 @@
 use super::Sleepers;
 use crate::cost_table;
 use crate::devices::BlockDevice;
-use crate::filesystems::btrfs::block_io::{Copies, TreeBlocks, SUPER_INFO_OFFSET};
+use crate::filesystems::btrfs::block_io::{TreeBlocks, SUPER_INFO_OFFSET};
 use crate::filesystems::btrfs::root::Root;
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::costs::Costs;
@@ -76,15 +76,15 @@ impl LogRoots {
 
     /// `btrfs_write_marked_extents`: submits the blocks changed since the last time; they are copied before they change again.
     /// Returns what their end completes.
-    pub async fn submit<M: Machine>(&self, m: &M, root: &Root) -> Copies {
+    pub async fn submit<M: Machine>(&self, m: &M, root: &Root) -> Vec<LockId> {
         let dirty = root.tree.borrow_mut().end_transaction();
         m.run(Account::System, self.costs.write_block * dirty.blocks + self.blocks.check(dirty)).await;
         self.blocks.submit(m, &self.storage, dirty).await
     }
 
-    /// Enters the log of a subvolume, whose blocks are on their way, and returns when that is on disk, written by this task or by another
-    /// who enters one.
-    pub async fn sync<M: Machine>(&self, m: &M, subvolume: u64, log: Copies) {
+    /// Enters the log of a subvolume, whose blocks are on their way, and returns when that is on disk, written by this task or by
+    /// another who enters one.
+    pub async fn sync<M: Machine>(&self, m: &M, subvolume: u64, log: Vec<LockId>) {
         m.lock(self.mutex, Side::Write).await;
         self.enter(m, subvolume).await;
         let mine = self.filling.get();
@@ -138,8 +138,8 @@ impl LogRoots {
     }
 }
 
-async fn wait_for_blocks<M: Machine>(m: &M, copies: impl IntoIterator<Item = LockId>) {
-    for written in copies {
+async fn wait_for_blocks<M: Machine>(m: &M, requests: impl IntoIterator<Item = LockId>) {
+    for written in requests {
         m.wchan("btrfs_wait_tree_log_extents");
         m.wait_for(written).await;
         m.drop_completion(written);

@@ -61,6 +61,7 @@ impl Btrfs {
             if self.data(slot).is_logged(self.transid()) || !self.directories_of(slot).any(|of| of == dir) {
                 continue;
             }
+            self.ask_for_file(m, slot).await;
             self.drop_items(m, file.ino, false).await;
             self.copy_names(m, file.ino).await;
             self.log_xattrs(m, slot, file.ino).await;

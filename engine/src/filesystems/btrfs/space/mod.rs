@@ -15,10 +15,13 @@ pub mod outstanding;
 pub mod reservations;
 pub mod room;
 pub mod runs;
+mod size_classes;
 
 use super::tree::key::NODE_SIZE;
 use runs::{fill_holes, tiles};
+use size_classes::SizeClass;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What a block group is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,8 @@ pub struct Group {
     pub bytes: u64,
     /// What it is for.
     pub purpose: Purpose,
+    /// The sizes of data that are to lie here, from the first on.
+    class: Option<SizeClass>,
     /// Its use has changed since the last commit.
     dirty: bool,
 }
@@ -70,6 +75,8 @@ pub struct Space {
     groups: Vec<Group>,
     metadata: Free,
     data: Free,
+    /// Where the last allocation of each size of data ended, if sizes lie apart.
+    cursors: Option<[u64; SizeClass::ALL]>,
     /// Given back in this transaction; free when it is committed.
     pinned: Vec<(u64, u64)>,
     /// The same of the transaction that is on its way to the disk.
@@ -106,6 +113,7 @@ impl Space {
             groups: Vec::new(),
             metadata: Free::default(),
             data: Free::default(),
+            cursors: None,
             pinned: Vec::new(),
             pinned_bytes: 0,
             committing: Vec::new(),
@@ -206,9 +214,9 @@ impl Space {
     }
 
     fn allocate(&mut self, purpose: Purpose, bytes: u64) -> u64 {
-        let place = self.free(purpose).take(bytes).unwrap_or_else(|| {
+        let place = self.take(purpose, bytes).unwrap_or_else(|| {
             self.make_group(purpose, bytes);
-            self.free(purpose).take(bytes).expect("a new block group has room")
+            self.take(purpose, bytes).expect("a new block group has room")
         });
         self.group_of(place).dirty = true;
         if purpose == Purpose::Metadata {
@@ -305,7 +313,7 @@ impl Space {
 
     fn add_group(&mut self, start: u64, bytes: u64, purpose: Purpose) {
         self.room = self.room.saturating_sub(bytes * purpose.copies());
-        self.groups.push(Group { start, bytes, purpose, dirty: true });
+        self.groups.push(Group { start, bytes, purpose, class: None, dirty: true });
         self.free(purpose).extents.insert(start, bytes);
     }
 
@@ -317,15 +325,23 @@ impl Space {
 
 impl Free {
     fn take(&mut self, bytes: u64) -> Option<u64> {
-        let fits = |(&start, &len): (&u64, &u64)| (len >= bytes).then_some((start, len));
-        let behind = self.extents.range(self.cursor..).find_map(fits);
-        let (start, len) = behind.or_else(|| self.extents.range(..self.cursor).find_map(fits))?;
-        self.extents.remove(&start);
+        let behind = self.first_fit(self.cursor..u64::MAX, bytes);
+        let start = behind.or_else(|| self.first_fit(0..self.cursor, bytes))?;
+        self.cut(start, bytes);
+        self.cursor = start + bytes;
+        Some(start)
+    }
+
+    fn first_fit(&self, places: Range<u64>, bytes: u64) -> Option<u64> {
+        self.extents.range(places).find(|(_, &len)| len >= bytes).map(|(&start, _)| start)
+    }
+
+    /// Takes the first bytes of an extent.
+    fn cut(&mut self, start: u64, bytes: u64) {
+        let len = self.extents.remove(&start).unwrap_or(bytes);
         if len > bytes {
             self.extents.insert(start + bytes, len - bytes);
         }
-        self.cursor = start + bytes;
-        Some(start)
     }
 
     /// Extents of one group that touch are one.
