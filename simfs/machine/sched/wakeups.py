@@ -76,8 +76,8 @@ class Wakeups:
             case _:
                 left = dequeued and (afar or others == 0)
         if not left:
-            sees = home.leaves_at - at + self._machine.next_look()
-            waker.segment.debt += max(sees - self._machine.lock_code.before_wait, 0)
+            before = self._machine.lock_code.before_wait
+            waker.segment.debt += max(home.leaves_at - at - before, 0)
         return left
 
     def _note_wakeup(self, task: Task, cpu: Cpu, waker: Task | None) -> None:

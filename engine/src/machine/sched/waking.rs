@@ -84,8 +84,7 @@ impl State {
             Descheduling::DequeuedFirst => dequeued && (afar || others == 0),
         };
         if !left {
-            let sees = end - at + self.next_look(0, 1);
-            self.tasks[waker as usize].segment.debt += sees.saturating_sub(self.lock_code.before_wait);
+            self.tasks[waker as usize].segment.debt += (end - at).saturating_sub(self.lock_code.before_wait);
         }
         left
     }
