@@ -46,8 +46,8 @@ BTRFS = [
     Fault(
         "btrfs: metadata are written once",
         B + "block_io.rs",
-        "(0..self.copies).map(",
-        "(0..if FAULT { 1 } else { self.copies }).map(",
+        "copies: if dup { 2 } else { 1 }",
+        "copies: if dup && !FAULT { 2 } else { 1 }",
     ),
     Fault(
         "btrfs: copies of blocks are one request in all kernels",

@@ -32,7 +32,8 @@ def spec(folder: Path, operation: str, think: str = "0 ns", cpus: int = CPUS, **
     } | changes
     path = folder / "rcu.yaml"
     path.write_text(
-        f"simfs: 1\nname: rcu\ntitle: rcu\nmachine: {{profile: emulated, cpus: {cpus}}}\n"
+        "simfs: 1\nname: rcu\ntitle: rcu\n"
+        f"machine: {{profile: emulated, cpus: {cpus}, costs: {{step_cv: 0.075}}}}\n"  # calls out of step with ticks
         f"kernel: linux-6.12\nfilesystem: {{kind: tmpfs}}\nworkload: {json.dumps(workload)}\n"
     )
     (point,) = expand(load(path))
