@@ -140,6 +140,18 @@ XFS = [
         "        if !FAULT { m.lock(inode.iolock, Side::Read).await; }\n        read_write::read_cached(self, m, file, place).await;\n        if !FAULT { m.unlock(inode.iolock, Side::Read).await; }",
     ),
     Fault(
+        "xfs read: random reads make no page active",
+        X + "operations/file_io.rs",
+        "self.sb.calls.mark_accessed(m, file, (io.offset, io.bytes)).await;",
+        "if !FAULT { self.sb.calls.mark_accessed(m, file, (io.offset, io.bytes)).await; }",
+    ),
+    Fault(
+        "pages: files that were only written have been read",
+        "engine/src/filesystems/pages/data_pages.rs",
+        "let before = if file.read {",
+        "let before = if file.read || (FAULT && file.laid_out) {",
+    ),
+    Fault(
         "xfs create: waits for no inode that is being freed",
         X + "operations/enospc.rs",
         'let waits: Vec<_> = self.inodegc.iter().filter_map(|gc| gc.flush(m)).collect();\n        for done in waits {\n            m.wchan("xfs_inodegc_flush");',
