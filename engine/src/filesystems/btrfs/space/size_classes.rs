@@ -20,10 +20,12 @@ impl SizeClass {
     pub(super) const ALL: usize = 3;
 
     fn of(bytes: u64) -> Self {
-        match bytes {
-            0..=MOST_SMALL => Self::Small,
-            ..=MOST_MEDIUM => Self::Medium,
-            _ => Self::Large,
+        if bytes <= MOST_SMALL {
+            Self::Small
+        } else if bytes <= MOST_MEDIUM {
+            Self::Medium
+        } else {
+            Self::Large
         }
     }
 }
