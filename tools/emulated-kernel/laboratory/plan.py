@@ -457,7 +457,6 @@ LOADS: dict[str, tuple[Guest, ...]] = {
     "scheduler": tuple(_scheduler()),
     "micro": (
         Guest("micro-2-6.12", ("alone micro",), cpus=2),
-        Guest("micro-2-6.1", ("alone micro",), kernel="6.1", cpus=2),
         Guest("micro-24-6.12", ("alone micro",)),
     ),
     "idle": (
