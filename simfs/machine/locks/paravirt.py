@@ -17,12 +17,13 @@ PREVIOUS_EVERY = 1 << 8
 class Pvqspinlock(Lock):
     """A waiter that has polled for long halts its virtual CPU, and a release kicks it.
 
-    Tasks stand for virtual CPUs, as where a host preempts them (`preemption: host`): who halts sleeps, and a kick is a
-    wake-up, which the kicker pays. Who comes takes a free lock also past the queue, as long as the head does not poll
+    Where tasks stand for virtual CPUs, as a host preempts them (`preemption: host`), who halts sleeps, and a kick is a
+    wake-up, which the kicker pays. Elsewhere nobody halts. Who comes takes a free lock also past the queue, as long as the head does not poll
     (`pv_hybrid_queued_unfair_trylock`). In the queue all poll their nodes for `SPIN_THRESHOLD` rounds, and for less
     where the one before has halted (`pv_wait_node`). The head polls the word for as many rounds, with the *pending* bit
     set, which keeps newcomers out; then it halts, once, until the holder kicks it (`pv_wait_head_or_lock`,
-    `__pv_queued_spin_unlock_slowpath`). Who becomes head while it is halted sleeps on until then (`pv_kick_node`).
+    `__pv_queued_spin_unlock_slowpath`). Who becomes head while it is halted sleeps on until then (`pv_kick_node`). Who
+    makes the next one head looks by an atomic access whether that has halted, and so waits for its store.
     """
 
     perf_name = "spinlock"
@@ -43,6 +44,17 @@ class Pvqspinlock(Lock):
 
     def _polled_until(self, rounds: int) -> Time:
         return self.machine.now + rounds * self.machine.costs.cpu_relax
+
+    @property
+    def _may_halt(self) -> bool:
+        """Whether tasks stand for virtual CPUs, which can halt."""
+        return self.machine.kernel.preemption == "host"
+
+    def acquire(self, task: Task, side: Side) -> Steps:
+        """Where owners are checked, who asks reads the owner first (`debug_spin_lock_before`)."""
+        if self.machine.kernel.debug_spinlock:
+            task.read(self.line)
+        yield from super().acquire(task, side)
 
     def try_fast(self, task: Task, side: Side) -> bool:
         """One atomic attempt: fails if the lock is held or somebody is in the queue."""
@@ -69,17 +81,27 @@ class Pvqspinlock(Lock):
         """Take the lock past the queue, unless its head polls or there is none."""
         while True:
             if self.holder is None and not self.pending:
-                task.atomic(self.line)
-                self.take(task, self.waiters[0] if self.waiters else None)
-                return True
+                yield from self._attempt(task)
+                if self.holder is None:
+                    self.take(task, self.waiters[0] if self.waiters else None)
+                    return True
             if self.pending or not self.waiters:
                 return False
             self.unfair.append(task)
             yield from task.spin()
             self.unfair.remove(task)
 
+    def _attempt(self, task: Task) -> Steps:
+        """Fetch the word for an atomic access; others may have it before."""
+        task.atomic(self.line)
+        yield from task.pay()
+
     def _wait_in_queue(self, task: Task) -> Waiting:
         """Until it is the head of the queue. Says whether it has halted and been made head since."""
+        if not self._may_halt:
+            while self.waiters[0] is not task:
+                yield from task.spin()
+            return False
         until = self._deadline(task)
         while self.waiters[0] is not task:
             yield from task.spin(deadline=until)
@@ -97,11 +119,13 @@ class Pvqspinlock(Lock):
 
     def _wait_as_head(self, task: Task, *, halted: bool) -> Waiting:
         """Until the head has the lock; `halted`: it is to be kicked already, or has been. Says whether it halts."""
-        may_halt, slept = not halted, False
+        may_halt, slept = self._may_halt and not halted, False
         while True:
-            until = self._begin_as_head(task)
+            yield from self._begin_as_head(task)
+            until = self._polled_until(SPIN_THRESHOLD)
             while self.holder is not None and (not may_halt or self.machine.now < until):
                 yield from task.spin(deadline=until if may_halt else None)
+                yield from self._attempt_if_free(task)
             if self.holder is None:
                 return slept
             may_halt = False
@@ -110,12 +134,18 @@ class Pvqspinlock(Lock):
             yield from self._halt(task)
             slept = True
 
-    def _begin_as_head(self, task: Task) -> Time:
-        """Set the pending bit, which those see who would take the lock past the queue."""
+    def _attempt_if_free(self, task: Task) -> Steps:
+        if self.holder is None:
+            yield from self._attempt(task)
+
+    def _begin_as_head(self, task: Task) -> Steps:
+        """Set the pending bit, which those see who would take the lock past the queue; they may until it is set."""
         task.store(self.line)
+        task.drain()
+        yield from task.pay()
         self.pending = True
-        self.show_in_random_order(task, self.unfair)
-        return self._polled_until(SPIN_THRESHOLD)
+        if self.holder is not None:  # else it takes the lock before others have the line
+            self.show_in_random_order(task, self.unfair)
 
     def _asks_to_be_kicked(self, task: Task) -> bool:
         """Clear the pending bit and have the holder kick it, unless there is none any more: the lock is its own."""
@@ -148,14 +178,17 @@ class Pvqspinlock(Lock):
             return
         following = self.waiters[0]
         task.store_to_node(following)
+        task.drain()
         if following in self.halted:
             task.store(self.line)
             self.kicked = following
 
     def release(self, task: Task, side: Side) -> Steps:
         """Release the lock by an atomic access, and kick the head if it has halted."""
-        yield from ()
-        task.atomic(self.line)
+        if self.machine.kernel.debug_spinlock:
+            task.read(self.line)
+            yield from task.pay()
+        yield from self._attempt(task)
         self.end_hold()
         task.preempt_off -= 1
         kicked, self.kicked = self.kicked, None

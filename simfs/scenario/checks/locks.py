@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from simfs.machine.locks.policy import OF_GUESTS, SPINLOCKS, UNGUARDED
-from simfs.scenario.models import load_kernel
+from simfs.machine.locks.policy import SPINLOCKS, UNGUARDED
 from simfs.scenario.problems import Problem
 from simfs.scenario.reading.document import Document, Path_
 from simfs.scenario.schema import Scenario
@@ -59,9 +58,6 @@ def _misfit(scenario: Scenario, kind: str) -> str:
     """Why a kind cannot stand there; nothing where it can."""
     if kind in UNGUARDED and not isinstance(scenario.workload, LockCycle | PythonTasks):
         return f"{kind} lets others in beside a holder; only a lock_cycle or a program in Python can live with that"
-    preemption = scenario.kernel.preemption or load_kernel(scenario.kernel.profile).spec(1)["preemption"]
-    if kind in OF_GUESTS and preemption != "host":
-        return f"{kind} halts virtual CPUs, and tasks stand for these only with kernel.preemption: host"
     return ""
 
 

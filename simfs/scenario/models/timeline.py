@@ -79,6 +79,10 @@ def at(eras: tuple[E, ...], version: Release) -> E:
 Eras = Annotated[tuple[Era, ...], Field(min_length=1)]
 
 
+INSIDE_FUTEX = "futex.bucket"
+"""The role of a lock inside another, which cannot be of every kind."""
+
+
 class Timeline(Section):
     """The eras of each primitive, lock role, rule, configured choice and number."""
 
@@ -136,6 +140,7 @@ class Timeline(Section):
             preemption=str(self._laid_over("config", profile, profile.config)["preemption"]),
             numbers=self._laid_over("numbers", profile, profile.numbers),
             locks={role: self._kind(str(lock), profile.version) for role, lock in roles.items()},
+            primitives={role: str(lock) for role, lock in roles.items() if lock in self.primitives},
             rules=self._laid_over("rules", profile, profile.rules),
         )
 
@@ -195,7 +200,22 @@ class Kernel:
     preemption: str
     numbers: Mapping[str, Quantity]
     locks: Mapping[str, str]
+    primitives: Mapping[str, str]
+    """Of the lock roles that are of one, the primitive: `vfs.d_lock` is a `spinlock`."""
     rules: Mapping[str, Value]
+
+    def with_locks(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Return the kind of every lock role where `given` says otherwise.
+
+        A primitive there, as `spinlock`, means all its roles, but for the lock inside a futex.
+        """
+        of_primitives = {
+            role: given[primitive]
+            for role, primitive in self.primitives.items()
+            if primitive in given and role != INSIDE_FUTEX
+        }
+        known = set(self.primitives.values())
+        return {**self.locks, **of_primitives, **{r: kind for r, kind in given.items() if r not in known}}
 
     def ruled(self, rules: Mapping[str, Value]) -> Kernel:
         """Return the same kernel with other values of some rules."""

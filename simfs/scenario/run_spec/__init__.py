@@ -86,18 +86,19 @@ def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
     """Return the `kernel` section for a machine with `cpus` CPUs."""
     use: KernelUse = scenario.kernel
     here = {name: rule.is_ for name, rule in load_machine(scenario.machine.profile).rules.items()}
-    spec = load_kernel(use.profile).ruled({**here, **use.rules}).spec(cpus)
+    kernel = load_kernel(use.profile).ruled({**here, **use.rules})
+    spec = kernel.spec(cpus)
     given = {"tick_ns": use.tick, "base_slice_ns": use.base_slice, "preemption": use.preemption}
     spec |= {key: value for key, value in given.items() if value is not None}
     if use.kernel_threads:
         whose = "" if use.kernel_threads is True else f"-{use.kernel_threads}"
         spec["kernel_threads"] = load_workload(f"kernel_threads{whose}").spec()
     spec["constants"] |= use.constants
-    spec["locks"] |= scenario.lock_roles
+    spec["locks"] = kernel.with_locks(scenario.lock_roles)
     if isinstance(scenario.workload, LockTasks):
         own = scenario.own_locks
         roles = {role: own.get(use, use) for role, use in scenario.workload.roles.items()}
         spec["locks"] = roles | scenario.lock_roles
     elif isinstance(scenario.filesystem, Xfs):
-        spec["locks"] |= scenario.filesystem.roles | scenario.lock_roles
+        spec["locks"] = kernel.with_locks(scenario.filesystem.roles | scenario.lock_roles)
     return spec

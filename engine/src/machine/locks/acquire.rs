@@ -91,7 +91,10 @@ impl<'a> Acquire<'a> {
                 s.take_spinlock(me, lock)
             }
             LockKind::Semaphore(_) => s.down(me, lock),
-            _ => {
+            kind => {
+                if matches!(kind, LockKind::Paravirt(())) {
+                    spinlock::checked_before(&mut s, me, lock);
+                }
                 drop(s);
                 return self.pay_first(poll);
             }
