@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simfs.commands.common import Output, TextOrJson, emit, notes
+from simfs.commands.common import Output, TextOrJson, emit, notes, refuse_folder
 from simfs.commands.errors import plain_errors, refused, unwritable
+from simfs.scenario.problems import ScenarioError
 
 if TYPE_CHECKING:
     from simfs.lessons import Asked, Marks
@@ -72,6 +74,7 @@ def lesson(
         from simfs import lessons
 
         if out is not None:
+            refuse_folder(out)
             _draw([name] if name else list(lessons.LESSONS), seed, guess, out)
             return
         if name is None:
@@ -80,7 +83,7 @@ def lesson(
             emit(_listed(output))
             return
         asked = lessons.lesson(name, seed)
-        marks = None if guess is None else _marked(asked, guess)
+        marks = None if guess is None else asked.mark(_parsed(guess, asked))
         document = _document(asked, marks, compute=compute)
         as_json = output is TextOrJson.JSON
         emit(f"{json.dumps(document, indent=2)}\n" if as_json else _text(asked, marks, compute=compute))
@@ -104,15 +107,13 @@ def _listed(output: TextOrJson) -> str:
 def _draw(names: list[str], seed: int, guess: str | None, out: Path) -> None:
     """Figures of lessons for slides: PNG, SVG, PDF."""
     from simfs.lessons import lesson as ask
-    from simfs.lessons.marks import parse
     from simfs.reports.figures.drawing import pictures
 
     if guess is not None and len(names) > 1:
         raise refused("--guess: name a lesson; `simfs lesson` lists them")
     for name in names:
         asked = ask(name, seed)
-        values = parse(guess) if guess else {}
-        asked.mark(values)  # refuses what was not asked for
+        values = {} if guess is None else _parsed(guess, asked)
         try:
             out.mkdir(parents=True, exist_ok=True)
             for file, content in pictures(asked.lesson.notebook, asked.figure(values)).items():
@@ -122,10 +123,18 @@ def _draw(names: list[str], seed: int, guess: str | None, out: Path) -> None:
         notes().print(f"{out}/{asked.lesson.notebook}.png, .svg, .pdf: {asked.lesson.title}")
 
 
-def _marked(asked: Asked, guess: str) -> Marks:
-    from simfs.lessons.marks import parse
+def _parsed(guess: str, asked: Asked) -> dict[str, float]:
+    """The guess as operations per second by place; refuses one of what was not asked, before anything is run."""
+    from simfs.lessons.marks import check, parse
 
-    return asked.mark(parse(guess))
+    try:
+        values = parse(guess)
+        check(values, asked.places)
+    except ScenarioError as error:
+        raise ScenarioError(
+            [replace(problem, where=f"--{problem.where}") for problem in error.problems]
+        ) from None
+    return values
 
 
 def _document(asked: Asked, marks: Marks | None, *, compute: bool) -> dict[str, Any]:

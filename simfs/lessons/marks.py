@@ -99,4 +99,4 @@ def parse(text: str) -> dict[str, float]:
 
 
 def _refused(where: str, what: str, suggestion: str | None = None) -> ScenarioError:
-    return ScenarioError([Problem(f"guess: {where}", what, suggestion)])
+    return ScenarioError([Problem(f"guess {where}", what, suggestion)])

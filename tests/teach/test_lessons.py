@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from simfs.cli import app
 from simfs.lessons import LESSONS, lesson
-from simfs.lessons.asked import written
+from simfs.lessons.asked import Asked, written
 from simfs.lessons.catalogue import PLACE, find
 from simfs.lessons.marks import marked, parse, score
 from simfs.reports.figures.lesson import spaced
@@ -122,17 +122,28 @@ def test_figures_are_written_for_slides(tmp_path: Path) -> None:
     files = {path.name: path.read_bytes() for path in (tmp_path / "slides").iterdir()}
     assert set(files) == {"11_whatif.png", "11_whatif.svg", "11_whatif.pdf"}
     assert b"your guess" in files["11_whatif.svg"]
+
+
+def test_where_figures_go_is_tried_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Asked, "figure", lambda *_: pytest.fail("was computed"))
     (tmp_path / "file").touch()
-    assert ran("whatif", "--out", str(tmp_path / "file")).exit_code == 2
+    for name, place in (("whatif", tmp_path / "file"), ("knee", tmp_path / "file" / "slides")):
+        answer = ran(name, "--out", str(place))
+        assert answer.exit_code == 2
+        assert f"--out {place}: {tmp_path / 'file'} is a file" in answer.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["kne"], "did you mean 'knee'?"),
-        (["knee", "--guess", "7:1k"], "7: was not asked for"),
+        (["knee", "--guess", "7:1k"], "--guess 7: was not asked for"),
         (["spin-or-sleep", "--guess", "2u:1k"], "did you mean '2us'?"),
         (["knee", "--guess", "1:0"], "more than 0"),
+        (["knee", "--guess", ""], "--guess ''"),
+        (["--guess", "1:1k", "--out", "slides"], "--guess: name a lesson"),
         (["-c"], "name a lesson"),
     ],
 )
