@@ -286,8 +286,8 @@ class Answer:
 
     def figures(self) -> dict[str, Figure]:
         """Every figure that makes sense for this answer, by name: those that `simfs run --out` writes."""
+        from simfs.reports.figures.factors import sweep_figures
         from simfs.reports.figures.result import figures
-        from simfs.reports.sweep import sweep_figures
 
         return figures(self.result) | sweep_figures(self.result)
 
