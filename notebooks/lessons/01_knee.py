@@ -102,14 +102,13 @@ for n, lock in zip(tasks, asked.answer.locks.itertuples(), strict=True):
 # ## A measured curve
 #
 # Until 2021 one spinlock protected the table of all inodes in memory, `inode_hash_lock`. Dave Chinner measured how many files 2 to 32 threads create on
-# ext4, with that lock and with a lock for each chain. The machine's speed and the time under the lock are fitted to the rows that are filled (`simfs run inode-hash`; the values are given here); all else is predicted.
+# ext4, with that lock and with a lock for each chain. The machine's speed and the time under the lock are fitted to the rows that are filled (`fitted` gives what `simfs validate` found); all else is predicted.
 
 # %%
 import simfs
+from simfs.lessons import fitted
 
-measured = simfs.load("inode-hash", "machine.speed=1.492", "filesystem.costs.inode_hash=1.756 us").run(
-    quick=True, progress=False
-)
+measured = simfs.load("inode-hash", *fitted("inode-hash")).run(quick=True, progress=False)
 measured.figure("throughput")
 
 # %% [markdown]

@@ -67,15 +67,12 @@ print(f"The knee would be at {(think + hold) / hold:.0f} tasks, and is at {(thin
 # ## A measured curve
 #
 # XFS locks the header of an allocation group (AGI) by a semaphore that grants. simfs has a laboratory: a real kernel (Linux 6.12) on 24 *emulated* CPUs. There 1 to 24 processes create and unlink
-# in one directory, which is in one group. One factor is fitted to the row with one process (what an instruction is worth); it is given here, as `simfs validate emulated-create-unlink` finds it.
+# in one directory, which is in one group. Nothing is fitted.
 
 # %%
 import simfs
 
-FITTED = {"xfs-shared": 2.646, "ext4-per-task": 2.867, "btrfs-per-task": 2.635, "tmpfs-per-task": 2.14}
-FITTED |= {"xfs-per-task": 2.703, "xfs-49-per-task": 2.707}
-settings = [f"variants.{name}.machine.speed={value}" for name, value in FITTED.items()]
-real = simfs.load("emulated-create-unlink", "sweep.workload.tasks=[1, 4, 24]", *settings)
+real = simfs.load("emulated-create-unlink", "sweep.workload.tasks=[1, 4, 24]")
 measured = real.run(variants=["xfs-shared"], progress=False)
 measured.figure("throughput")
 

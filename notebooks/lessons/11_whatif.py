@@ -105,12 +105,13 @@ lines(
 # %% [markdown]
 # ## A measured what-if
 #
-# In 2020 Dave Chinner took a spinlock (`xc_cil_lock`) out of XFS's commits and measured 32 processes that create and unlink. A profile had shown it hot. Two numbers are fitted to the rows before the change (given here), those after it are predicted.
+# In 2020 Dave Chinner took a spinlock (`xc_cil_lock`) out of XFS's commits and measured 32 processes that create and unlink. A profile had shown it hot. Two numbers are fitted to the rows before the change (`fitted` gives what `simfs validate` found), those after it are predicted.
 
 # %%
 import simfs
+from simfs.lessons import fitted
 
-real = simfs.load("xfs-cil", "machine.speed=5.173", "filesystem.costs.cil_item=9.926 ns")
+real = simfs.load("xfs-cil", *fitted("xfs-cil"))
 names = ["create-global", "create-gone", "unlink-global", "unlink-gone"]
 rows = real.run(variants=names, progress=False).measured.set_index("variant")
 rows[["role", "measured", "simulated", "error_percent"]].round(1)

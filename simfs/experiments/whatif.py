@@ -24,6 +24,7 @@ from simfs.results.statistics import Estimate
 from simfs.results.summaries import LockSummary
 from simfs.scenario import Measure, Point, with_values
 from simfs.scenario.suggest import choices
+from simfs.vocabulary import vocabulary
 
 REMOVED = (10, 20, 30, 40, 50)
 """Per cent of hold time removed in a causal profile."""
@@ -36,6 +37,10 @@ AS_IT_IS = ("variant", "tasks", "cpus", "replications", "window_ns", "throughput
 
 Change = Mapping[str, Any] | str
 """A change as the engine takes it: `remove`, {hold_scale: 0.5}, {split: 4}, {kind: mutex}."""
+
+
+CHANGES = {"hold_scale": "{'hold_scale': 0.5}", "split": "{'split': 4}", "kind": "{'kind': 'mutex'}"}
+"""Changes that have a value, each with an example."""
 
 
 class Effect(Strict):
@@ -169,9 +174,10 @@ def _tried(
     point: Point, changes: Sequence[tuple[str, Change]], agcounts: Sequence[int], kinds: Mapping[str, str]
 ) -> list[tuple[str | None, Contrast]]:
     """Each change with its lock, which must be one of `kinds`; a lock of the kind that it has already is none."""
-    for name, _ in changes:
+    for name, change in changes:
         if name not in kinds:
             raise ValueError(f"--lock: no lock '{name}' here; {choices(name, list(kinds))}")
+        check_change(change)
     single: list[tuple[str | None, Varied]] = [
         (name, Varied(point, f"{name}: {label(change)}", _patch(name, change)))
         for name, change in changes
@@ -179,6 +185,22 @@ def _tried(
     ]
     single += [(None, Varied(_with_agcount(point, n), f"agcount {n}")) for n in agcounts]
     return [(name, Contrast((varied,))) for name, varied in single]
+
+
+def check_change(change: object) -> None:
+    """Refuse with ValueError what is no change of a lock."""
+    if change == "remove":
+        return
+    if not isinstance(change, Mapping) or len(change) != 1 or next(iter(change)) not in CHANGES:
+        raise ValueError(f"change {change!r}: is none; there are 'remove', {', '.join(CHANGES.values())}")
+    ((what, value),) = change.items()
+    if what == "kind":
+        if value not in (known := vocabulary().lock_kinds):
+            raise ValueError(f"change kind {value!r}: there is no lock of this kind; {choices(value, known)}")
+        return
+    low, high, numbers = {"hold_scale": (0, 1000, (int, float)), "split": (1, 4096, (int,))}[what]
+    if isinstance(value, bool) or not isinstance(value, numbers) or not low <= value <= high:
+        raise ValueError(f"change {what} {value!r}: must be a number from {low} to {high:,}")
 
 
 def label(change: Change) -> str:

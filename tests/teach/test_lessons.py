@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from simfs.cli import app
-from simfs.lessons import LESSONS, lesson
+from simfs.lessons import LESSONS, fitted, lesson
 from simfs.lessons.asked import Asked, written
 from simfs.lessons.catalogue import PLACE, find
 from simfs.lessons.marks import marked, parse, score
 from simfs.reports.figures.lesson import spaced
-from simfs.scenario import ScenarioError, expand
+from simfs.scenario import ScenarioError, expand, load
 
 RIGHT = st.floats(1, 1e9)
 
@@ -80,6 +80,21 @@ def test_guesses_are_read() -> None:
 def test_what_is_no_guess_is_refused(text: str) -> None:
     with pytest.raises(ScenarioError, match="guess"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("guess", "said"), [({1: "10k"}, "guess 1: a guess is a number"), ({7: 1}, "guess 7: was not asked for")]
+)
+def test_a_wrong_guess_in_python_is_told_before_anything_is_computed(
+    guess: dict[int, object], said: str
+) -> None:
+    asked = lesson("knee")
+    for use in (asked.mark, asked.figure):
+        with pytest.raises(ScenarioError, match=said):
+            use(guess)  # type: ignore[arg-type]
+    assert "answer" not in vars(asked)
+    with pytest.raises(TypeError, match="a value for each place"):
+        asked.mark([1, 2])  # type: ignore[arg-type]
 
 
 def test_a_lesson_is_asked_for_by_its_name_or_its_number() -> None:
@@ -151,3 +166,13 @@ def test_bad_input_is_told_plainly(arguments: list[str], said: str) -> None:
     answer = ran(*arguments)
     assert answer.exit_code == 2
     assert said in answer.stderr
+
+
+def test_a_scenario_runs_with_what_was_fitted_for_its_data() -> None:
+    found = fitted("inode-hash")
+    assert [setting.partition("=")[0] for setting in found] == [
+        "machine.speed",
+        "filesystem.costs.inode_hash",
+    ]
+    assert load("inode-hash", found)
+    assert fitted("lock-cycle") == fitted("emulated-create-unlink") == ()
