@@ -17,7 +17,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from simfs.arguments import one_of, texts, time_of, variants_of, varied, whole
+from simfs.arguments import known_variants, one_of, texts, time_of, varied, whole
 from simfs.reports.progress import told
 from simfs.scenario import Scenario
 from simfs.scenario import load as load_scenario
@@ -76,7 +76,7 @@ class Question:
         """
         from simfs.experiments.answer import answer
 
-        only = variants_of(self.scenario, variants)
+        only = known_variants(self.scenario, variants)
         whole(threads, "threads")
         with told(progress) as report:
             asked, result = answer(

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from simfs.scenario import Scenario
+from simfs.scenario.points import variants_of
 from simfs.scenario.suggest import choices
 
 
@@ -22,10 +23,10 @@ def texts(given: Iterable[object], what: str, example: str) -> tuple[str, ...]:
     return tuple(map(str, found))
 
 
-def variants_of(scenario: Scenario, given: Iterable[object]) -> tuple[str, ...]:
+def known_variants(scenario: Scenario, given: Iterable[object]) -> tuple[str, ...]:
     """Names of variants; refuses one that there is not."""
-    known = [variant.name for variant in scenario.variants]
-    names = texts(given, "variants", known[0] if known else "xfs")
+    known = variants_of(scenario)
+    names = texts(given, "variants", known[0])
     for name in names:
         one_of(name, known, "variants")
     return names

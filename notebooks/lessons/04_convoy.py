@@ -67,7 +67,7 @@ print(f"The knee would be at {(think + hold) / hold:.0f} tasks, and is at {(thin
 # ## A measured curve
 #
 # XFS locks the header of an allocation group (AGI) by a semaphore that grants. simfs has a laboratory: a real kernel (Linux 6.12) on 24 *emulated* CPUs. There 1 to 24 processes create and unlink
-# in one directory, which is in one group. Nothing is fitted.
+# in one directory, which is in one group. Nothing is fitted here: filled is a row to which one may fit.
 
 # %%
 import simfs
@@ -83,8 +83,8 @@ rows[rows["metric"].isin(["idle_percent", "context_switches_per_operation"])][
 ].round(1)
 
 # %% [markdown]
-# More processes do not help: 24 do less than one. 9 of 10 CPUs idle, and each operation switches six to seven times, in the real kernel and in the simulated one. The simulated convoy is somewhat faster: hand-overs in
-# the real kernel take some 5 us longer, for which nobody knows the reason yet.
+# More processes do not help: 24 do less than one. 9 of 10 CPUs idle, and each operation switches six to seven times, in the real kernel and in the simulated one. The simulated convoy of 24
+# is a sixth faster: a hand-over in the real kernel takes a few microseconds longer.
 
 # %% [markdown]
 # ## Exercises

@@ -67,7 +67,7 @@ waits.columns = [name.replace("_ns", "_us") for name in waits.columns]
 waits.round(1)
 
 # %% [markdown]
-# Half of the tasks wait for a millisecond while the other socket has its turn. Most waits are shorter than with the fair lock, the longest are a hundred times as long.
+# Half of the tasks wait for a millisecond while the other socket has its turn. Most waits are shorter than with the fair lock, the longest are some fifty times as long.
 #
 # ## A measured curve
 #
@@ -83,7 +83,7 @@ measured = simfs.load("cna-lock2", *settings).run(quick=True, progress=False)
 measured.figure("throughput")
 
 # %% [markdown]
-# The stock lock loses half of its rate when the second socket joins (more than 18 threads), and CNA keeps it: from the costs of cache lines alone.
+# The stock lock loses two fifths of its rate when the second socket joins (more than 18 threads), and CNA keeps most of it: from the costs of cache lines alone.
 
 # %% [markdown]
 # ## Exercises

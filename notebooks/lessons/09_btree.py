@@ -88,7 +88,7 @@ measured = real.run(variants=["btrfs-per-task"], progress=False)
 measured.figure("throughput")
 
 # %% [markdown]
-# The shape is right: a little more with 4, less again with 24. The size is not: simfs is 60 to 80 % too fast, for each operation sleeps nine times for a tree block, and each hand-over takes some 5 us longer in the real kernel.
+# Two fifths more with 4 than with one, and with 24 less than with one, in the real kernel and in the simulated one: each operation sleeps several times for a tree block, and each hand-over takes a wake-up.
 
 # %% [markdown]
 # ## Exercises

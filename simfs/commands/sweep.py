@@ -115,10 +115,11 @@ def sweep(
     """Run a scenario at many points. Each run is kept and never done again."""
     with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
         from simfs.experiments.sweep import Plan
+        from simfs.scenario.points import variants_of
 
         given = overrides(settings, seed)
         asked = loaded(scenario, given)
-        refuse_unknown_variants(variants or (), [variant.name for variant in asked.variants])
+        refuse_unknown_variants(variants or (), variants_of(asked))
         rows = _rows(asked, vary or [], design, points, listed)
         goal: Goal | None = refine.value if refine else None
         pair = tuple(between.split(",")) if between else ()

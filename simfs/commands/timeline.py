@@ -107,15 +107,15 @@ def _ask(start: str | None, length: str | None, lock: str | None) -> Ask:
 
 def _points(name: str, given: list[str], variants: list[str], *, quick: bool) -> list[tuple[str, Point]]:
     from simfs.experiments.points import the_point
+    from simfs.scenario.points import ONLY_VARIANT
 
     asked: Scenario = loaded(name, given, quick=quick)
     titles = {variant.name: variant.title or variant.name for variant in asked.variants}
+    titles = titles or {ONLY_VARIANT: asked.title or asked.name}
     refuse_unknown_variants(variants, titles)
     if len(variants) > MOST_VARIANTS:
         raise refused(f"--variant: {len(variants)} are too many for one picture; at most {MOST_VARIANTS}")
     chosen = list(dict.fromkeys(variants)) or list(titles)[:1]
-    if not chosen:
-        return [(asked.title or asked.name, the_point(asked))]
     return [(titles[variant], the_point(asked, variant)) for variant in chosen]
 
 

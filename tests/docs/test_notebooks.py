@@ -70,13 +70,14 @@ def test_no_notebook_has_the_values_of_an_old_fit() -> None:
 
 LESS = '"sweep.workload.tasks=[1, 8, 24]", "measure={duration: 40 ms, warmup: 10 ms, replications: 3}"'
 SHORT = '"measure={duration: 4 ms, warmup: 8 ms, replications: 1}"'
+SHORTEST = '"measure={duration: 2 ms, warmup: 1 ms, replications: 1}"'
 FEWER = {
     "compile_24": {
         'simfs.load("compile-24")': f'simfs.load("compile-24", {LESS})',
         "points=24": "points=4",
     },
     "01_knee": {
-        '*fitted("inode-hash")': f'*fitted("inode-hash"), {SHORT}',
+        '*fitted("inode-hash")': f'*fitted("inode-hash"), {SHORTEST}',
         'progress=False)\nmeasured.figure("': 'progress=False, variants=["global"])\nmeasured.figure("',
     },
     "06_preempted": {'12 ms").timeline("user", length="10 ms")': '4 ms").timeline("user", length="2 ms")'},

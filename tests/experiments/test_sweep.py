@@ -15,8 +15,8 @@ from typing import Any
 
 import fakes
 import pytest
+from pictures import assert_no_overlap
 from pyarrow import csv
-from test_figures import assert_no_overlap
 from typer.testing import CliRunner
 
 import simfs

@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,15 @@ import matplotlib as mpl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+from pictures import assert_no_overlap, boxes
 from pyarrow import parquet
 from rich.console import Console
 
 from simfs.reports import export, text
 from simfs.reports.figures.curves import SIDE_BY_SIDE
-from simfs.reports.figures.drawing import label, pictures, style, svg
+from simfs.reports.figures.drawing import label, pictures, svg
 from simfs.reports.figures.result import figures
 from simfs.results.model import Finding, Fit, PointResult, ScenarioResult
 from simfs.results.run import Runs, run_scenario
@@ -63,40 +61,10 @@ def drawn(_: int = 0) -> dict[str, Figure]:
     return figures(CURVE)
 
 
-def beyond_view(axis: Axis) -> list[Text]:
-    """Tick labels that exist but are not drawn, because their ticks lie outside the axes."""
-    low, high = sorted(axis.get_view_interval())
-    ticks = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=False)
-    return [label for place, label in ticks if not low <= place <= high]
-
-
-@cache
-def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
-    """Where each visible text of a figure lies, in pixels."""
-    with style():  # all of it: who asks for ticks later, with other fonts, is given other ticks
-        figure.draw_without_rendering()
-        axes = [axis for each in figure.axes for axis in (each.xaxis, each.yaxis)]
-        beyond = {id(t) for axis in axes for t in beyond_view(axis)}
-        every = [t for t in figure.findobj(Text) if isinstance(t, Text) and id(t) not in beyond]
-        texts = [t for t in every if t.get_visible() and t.get_text()]
-        return [(t.get_text(), t.get_window_extent()) for t in texts if t.get_window_extent().width > 0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "measured"])
 def test_no_text_lies_over_another_or_outside(name: str) -> None:
     assert_no_overlap(drawn()[name])
-
-
-def assert_no_overlap(figure: Figure) -> None:
-    found = boxes(figure)
-    page = figure.bbox.padded(1)
-    for name, box in found:
-        assert page.contains(box.x0, box.y0), name
-        assert page.contains(box.x1, box.y1), name
-    for (one, a), (other, b) in combinations(found, 2):
-        overlap = Bbox.intersection(a, b)
-        assert overlap is None or min(overlap.width, overlap.height) < 1, (one, other)
 
 
 @pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "measured"])

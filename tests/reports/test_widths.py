@@ -10,8 +10,9 @@ from types import SimpleNamespace
 
 import fakes
 import pytest
+from pictures import assert_no_overlap
 from rich.console import Console
-from test_figures import CURVE, TABLE, assert_no_overlap
+from test_figures import CURVE, TABLE
 from typer.testing import CliRunner
 
 from simfs.cli import app
