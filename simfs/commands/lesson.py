@@ -70,7 +70,7 @@ def lesson(
     right, 0 if it is off by a factor of two or more, and by the logarithm between. The score is their mean; a place
     without a guess gives none. Without -c the answer stays hidden.
     """
-    with plain_errors():
+    with plain_errors("nothing was written" if out is None or name else "figures drawn so far are kept"):
         from simfs import lessons
 
         if out is not None:
