@@ -21,8 +21,9 @@ from simfs.commands.common import (
     print_json,
     progress,
     refuse_file,
+    write_file,
 )
-from simfs.commands.errors import plain_errors, refusals_of_runs, refused
+from simfs.commands.errors import plain_errors, refusals_of_runs
 
 
 def calibrate(
@@ -58,8 +59,5 @@ def calibrate(
 
             print_calibration(found)
         if out is not None:
-            try:
-                out.write_text(as_json(found) + "\n", "utf-8")
-            except OSError as error:
-                raise refused(f"--out {out}: cannot be written: {error.strerror}") from None
+            write_file(out, f"{as_json(found)}\n".encode())
             notes().print(f"written to {out}")

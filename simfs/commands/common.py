@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.errors import refused
-from simfs.results.store import DISK_FAILURES
+from simfs.commands.errors import refused, unwritable
+from simfs.results.store import DISK_FAILURES, write_whole
 from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
@@ -222,6 +222,17 @@ def _try(folder: Path, option: str) -> None:
         if error.errno in DISK_FAILURES:
             raise OSError(error.errno, error.strerror, str(folder)) from None
         raise refused(f"{option}: nothing may be written to {folder}") from None
+
+
+def write_file(out: Path, data: bytes) -> None:
+    """Write what was asked for; where that fails, what stood there before still does."""
+    try:
+        if out.exists() and not (out.is_file() and os.access(out.parent, os.W_OK)):
+            out.write_bytes(data)  # a device, or a file in a folder that takes no other
+        else:
+            write_whole(out.resolve(), data)
+    except OSError as error:
+        raise unwritable(out, error) from None
 
 
 def emit(text: str) -> None:

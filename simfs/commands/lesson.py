@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simfs.commands.common import Output, TextOrJson, emit, notes, refuse_folder
-from simfs.commands.errors import plain_errors, refused, unwritable
+from simfs.commands.common import Output, TextOrJson, emit, notes, refuse_folder, write_file
+from simfs.commands.errors import plain_errors, refused
 from simfs.scenario.problems import ScenarioError
 
 if TYPE_CHECKING:
@@ -114,12 +114,8 @@ def _draw(names: list[str], seed: int, guess: str | None, out: Path) -> None:
     for name in names:
         asked = ask(name, seed)
         values = {} if guess is None else _parsed(guess, asked)
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            for file, content in pictures(asked.lesson.notebook, asked.figure(values)).items():
-                (out / Path(file).name).write_bytes(content)
-        except OSError as error:
-            raise unwritable(out, error) from None
+        for file, content in pictures(asked.lesson.notebook, asked.figure(values)).items():
+            write_file(out / Path(file).name, content)
         notes().print(f"{out}/{asked.lesson.notebook}.png, .svg, .pdf: {asked.lesson.title}")
 
 

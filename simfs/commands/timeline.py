@@ -20,8 +20,9 @@ from simfs.commands.common import (
     print_answer,
     refuse_file,
     refuse_unknown_variants,
+    write_file,
 )
-from simfs.commands.errors import plain_errors, refusals_of_runs, refused, unwritable
+from simfs.commands.errors import plain_errors, refusals_of_runs, refused
 from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
@@ -81,10 +82,7 @@ def timeline(
         points = _points(scenario, overrides(settings, seed), variant or [], quick=quick)
         with refusals_of_runs():
             scenes = _scenes(points, ask)
-        try:
-            out.write_bytes(_drawn(scenes, ending))
-        except OSError as error:
-            raise unwritable(out, error) from None
+        write_file(out, _drawn(scenes, ending))
         _tell(scenes, out, output)
 
 
