@@ -29,7 +29,10 @@ from simfs.commands.errors import plain_errors, refusals_of_runs
 def calibrate(
     scenario: ScenarioName,
     out: Annotated[
-        Path | None, typer.Option(help="Write the fit and its provenance to this JSON file.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write the fit and its provenance to this JSON file."
+        ),
     ] = None,
     settings: Settings = None,
     output: Output = TextOrJson.TEXT,

@@ -49,6 +49,8 @@ Guess = Annotated[
 Out = Annotated[
     Path | None,
     typer.Option(
+        "--out",
+        "-o",
         metavar="FOLDER",
         help="Write the figure with the answer into this folder; without a name, of all lessons.",
         show_default=False,

@@ -21,7 +21,7 @@ def report(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR...",
+            metavar="FOLDER...",
             help="Folder that a run or sweep wrote; also folders of whatif and sensitivity.",
         ),
     ],

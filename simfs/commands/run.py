@@ -52,7 +52,16 @@ class Engine(StrEnum):
     SIMPY = "simpy"
 
 
-Out = Annotated[Path | None, typer.Option(help="Write tables, figures and a manifest into this folder.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="Write tables, figures and a manifest into this folder.",
+        show_default=False,
+    ),
+]
 Page = Annotated[
     Path | None,
     typer.Option(

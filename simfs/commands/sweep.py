@@ -39,7 +39,12 @@ if TYPE_CHECKING:
 
 Out = Annotated[
     Path,
-    typer.Option(help="Folder of the sweep: its runs, tables and figures. The same command resumes it."),
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="Folder of the sweep: its runs, tables and figures. The same command resumes it.",
+    ),
 ]
 
 
@@ -145,7 +150,10 @@ def sweep(
 def merge(
     sweeps: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Folders of the shards.")],
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the whole sweep; the first shard's by default.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FOLDER", help="Folder of the whole sweep; the first shard's by default."
+        ),
     ] = None,
     output: Rows = Format.TEXT,
     wide: Wide = False,

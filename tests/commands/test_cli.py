@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from places import ROOT, SAMPLES
 from shorter import shorter
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import simfs.experiments.answer
@@ -354,6 +355,17 @@ def test_only_the_variants_that_are_named_are_run(monkeypatch: pytest.MonkeyPatc
     answer = RUNNER.invoke(app, ["run", "lock-cycle", "--variant", "mutx"])
     assert answer.exit_code == 2
     assert "did you mean 'mutex'" in answer.stderr
+
+
+def test_out_has_one_short_name_in_all_commands() -> None:
+    """`-o` was short for `--out` in four of thirteen commands."""
+    missing = [
+        name
+        for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
+        for option in command.params
+        if "--out" in option.opts and "-o" not in option.opts
+    ]
+    assert not missing
 
 
 @pytest.mark.parametrize("command", ["run", "timeline", "compare"])
