@@ -152,13 +152,15 @@ class Dataset(Section):
 
     @model_validator(mode="after")
     def _rows_once(self) -> Self:
-        """A row that stands twice, as in a table pasted twice, would count twice."""
+        """A row that stands twice, as in a table pasted twice, would count twice; another value is another measurement."""
         seen: dict[tuple[object, ...], int] = {}
         for number, row in enumerate(self.rows):
             over = row.over and (row.over.series, row.over.x)
-            first = seen.setdefault((row.series, row.x, row.metric, over), number)
+            first = seen.setdefault((row.series, row.x, row.metric, row.value, over), number)
             if first != number:
-                raise refusal_at(("rows", number), f"{row.metric} of this place is rows.{first} already")
+                raise refusal_at(
+                    ("rows", number), f"{row.metric} of this place and value is rows.{first} already"
+                )
         return self
 
     @model_validator(mode="after")
