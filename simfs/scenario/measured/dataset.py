@@ -152,7 +152,7 @@ class Dataset(Section):
 
     @model_validator(mode="after")
     def _rows_once(self) -> Self:
-        """A row that stands twice would count twice, as in a table pasted twice; another value is another measurement."""
+        """A row that stands twice would count twice; with another value it is another measurement."""
         seen: dict[tuple[object, ...], int] = {}
         for number, row in enumerate(self.rows):
             over = row.over and (row.over.series, row.over.x)
