@@ -246,6 +246,12 @@ def accuracy(found: Sequence[Recorded]) -> str:
     return f"{json.dumps(lines, indent=2)}\n"
 
 
+def fits_of(found: Sequence[Recorded]) -> str:
+    """What was fitted for each data set, by key of its scenario, as JSON: with what notebooks run it."""
+    fitted = {each.data.name: each.fits for each in found if each.fits}
+    return f"{json.dumps(fitted, indent=2)}\n"
+
+
 NOT_COUNTED = """\
 (*) Not counted as predicted: a fitted value lies outside the range of its source. Such a value stands for a mechanism
 that simfs does not have. The rows "all" are without these."""

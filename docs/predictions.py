@@ -3,9 +3,10 @@
     simfs validate --out results/validate && python docs/predictions.py results/validate
 
 takes the rows and fits of that run into docs/predictions.csv and docs/predictions-fits.csv (those of the data sets
-that were run, others stay) and rewrites what stands between the marks on each page, and simfs/reports/accuracy.json,
-which `simfs compare --format letter` quotes. Without a folder they are written anew from the two tables. `--check`
-writes nothing and fails where one of them is not what the tables say.
+that were run, others stay) and rewrites what stands between the marks on each page, simfs/reports/accuracy.json,
+which `simfs compare --format letter` quotes, and simfs/lessons/fits.json, with which notebooks run. Without a folder
+they are written anew from the two tables. `--check` writes nothing and fails where one of them is not what the tables
+say.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from prediction_text import Recorded, about, accuracy, overview
+from prediction_text import Recorded, about, accuracy, fits_of, overview
 
 from simfs.experiments.validate import held_to_sources, unpredicted
 from simfs.results.model import quantity
@@ -28,6 +29,8 @@ from simfs.scenario.measured.predicting import predicted
 DOCS = Path(__file__).parent
 ACCURACY = DOCS.parent / "simfs/reports/accuracy.json"
 """How far predictions are off, for the package, which has no docs."""
+FITS = DOCS.parent / "simfs/lessons/fits.json"
+"""What was fitted for each data set, for the package."""
 MARKS = "<!-- written by docs/predictions.py -->", "<!-- end -->"
 Record = dict[str, str]
 
@@ -53,8 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             take_over(options.folder / "fits.csv", fits, ran)
         found = list(recorded(read(rows), read(fits)))
         stale = [page for page, text in pages(options.docs, found) if refresh(page, text, options.check)]
-        if options.docs == DOCS and rewrite(ACCURACY, accuracy(found), options.check):
-            stale.append(ACCURACY)
+        if options.docs == DOCS:
+            said = {ACCURACY: accuracy(found), FITS: fits_of(found)}
+            stale += [file for file, text in said.items() if rewrite(file, text, options.check)]
     except StaleError as problem:
         print(
             f"{problem}\nrun `simfs validate --out FOLDER && python docs/predictions.py FOLDER`",

@@ -18,7 +18,7 @@ def __getattr__(name: str) -> object:
         from simfs import api
 
         return getattr(api, name)
-    raise AttributeError(f"module 'simfs' has no attribute '{name}'")
+    raise AttributeError(f"module 'simfs' has no attribute '{name}'; begin with simfs.load('lock-cycle')")
 
 
 def __dir__() -> list[str]:

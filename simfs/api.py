@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from html import escape
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from simfs.arguments import known_variants, one_of, texts, time_of, varied, whole
 from simfs.reports.progress import told
 from simfs.scenario import Scenario
 from simfs.scenario import load as load_scenario
@@ -47,7 +48,8 @@ def load(scenario: str | Path | Mapping[str, Any], *settings: str) -> Question:
     Files that a mapping names are relative to the current directory. Raises `simfs.scenario.ScenarioError` with
     every problem found.
     """
-    return Question(load_scenario(scenario, settings), tuple(settings))
+    given = texts(settings, "settings", "workload.tasks=24")
+    return Question(load_scenario(scenario, given), given)
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,11 +76,13 @@ class Question:
         """
         from simfs.experiments.answer import answer
 
+        only = known_variants(self.scenario, variants)
+        whole(threads, "threads")
         with told(progress) as report:
             asked, result = answer(
                 self.scenario,
                 given=self._given(),
-                variants=variants,
+                variants=only,
                 quick=quick,
                 threads=threads,
                 progress=report,
@@ -103,13 +107,14 @@ class Question:
         from simfs.experiments.points import the_point
         from simfs.experiments.scene import Ask, filmed
         from simfs.reports.timeline.figure import figure
-        from simfs.scenario.sections.units import duration
 
         asked, titles = self.scenario, titles_of(self.scenario)
         asked = asked.quick(self._given()) if quick else asked
         first = tuple(each.name for each in asked.variants[:1])
         named = [(titles.get(name, name), the_point(asked, name)) for name in variants or first]
-        begin, span = (None if text is None else round(duration(text) * 1000) for text in (start, length))
+        begin, span = time_of(start, "start"), time_of(length, "length")
+        if span == 0:
+            raise ValueError("length: must be more than nothing")
         points = named or [(asked.title or asked.name, the_point(asked))]
         return figure(filmed(points, Ask(begin, span, lock)))
 
@@ -136,12 +141,15 @@ class Question:
         """
         from simfs.experiments.executors import executor as opened
         from simfs.experiments.sweep import Plan, open_folder, rows_of_scenario, run
-        from simfs.experiments.sweep_design import Factor, factor, rows_of
+        from simfs.experiments.sweep_design import Factor, Kind, factor, rows_of
 
         asked = self.scenario
+        one_of(design, get_args(Kind), "design")
+        whole(points, "points")
+        whole(threads, "threads")
         factors = [
             factor(f"{key}={values}") if isinstance(values, str) else Factor(key, tuple(values))
-            for key, values in (vary or {}).items()
+            for key, values in varied(vary).items()
         ]
         seed = asked.measure.seed
         rows = rows_of(factors, design, points, seed) if factors else rows_of_scenario(asked)
@@ -184,6 +192,7 @@ class Question:
         from simfs.experiments.points import the_point
         from simfs.experiments.whatif import what_if
 
+        whole(threads, "threads")
         fixed = {"measure", "measure.replications"} & self._given()
         with told(progress) as report:
             asked, _ = fit(self.scenario, given=self._given(), quick=quick, threads=threads, progress=report)
@@ -286,8 +295,8 @@ class Answer:
 
     def figures(self) -> dict[str, Figure]:
         """Every figure that makes sense for this answer, by name: those that `simfs run --out` writes."""
+        from simfs.reports.figures.factors import sweep_figures
         from simfs.reports.figures.result import figures
-        from simfs.reports.sweep import sweep_figures
 
         return figures(self.result) | sweep_figures(self.result)
 

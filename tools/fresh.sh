@@ -1,14 +1,33 @@
-# shellcheck shell=bash
-# For the scripts of the folders beside. fresh FILESYSTEM IMAGE AT: mounts a new filesystem of 8 GiB, in a file or tmpfs.
+# shellcheck shell=bash disable=SC2034
+# For the scripts of the folders beside, which give OUT and FILESYSTEM... to it; as root.
+
+# prepare SOURCE.c...: makes a folder in memory with the compiled "$program" and a place "$at" to mount at. Both go at the end.
+prepare() {
+    work=$(mktemp -d /dev/shm/simfs.XXXXXX)
+    at=$work/mounted
+    program=$work/program
+    mkdir "$at"
+    trap 'mountpoint -q "$at" && umount "$at"; rm -rf --one-file-system "$work"' EXIT
+    gcc -O2 -Wall -o "$program" "$@" || exit 1
+}
+
+# fresh FILESYSTEM: mounts a new one of 8 GiB at "$at", in a file or tmpfs.
 fresh() {
-    mountpoint -q "$3" && umount "$3"
-    rm -f "$2"
-    if [ "$1" = tmpfs ]; then mount -t tmpfs -o size=8g none "$3"; return; fi
-    truncate -s 8G "$2"
+    local image=$work/image
+    mountpoint -q "$at" && umount "$at"
+    rm -f "$image"
+    if [ "$1" = tmpfs ]; then mount -t tmpfs -o size=8g none "$at"; return; fi
+    truncate -s 8G "$image"
     case $1 in
-        xfs) mkfs.xfs -q -f "$2" ;;
-        ext4) mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$2" ;;
-        btrfs) mkfs.btrfs -q -f "$2" >/dev/null 2>&1 ;;
+        xfs) mkfs.xfs -q -f "$image" ;;
+        ext4) mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$image" ;;
+        btrfs) mkfs.btrfs -q -f "$image" >/dev/null 2>&1 ;;
     esac
-    mount -o loop "$2" "$3"
+    mount -o loop "$image" "$at"
+}
+
+# in_state cold|hot: drops inodes and dentries from memory, or leaves them.
+in_state() {
+    sync -f "$at"
+    [ "$1" = hot ] || echo 2 >/proc/sys/vm/drop_caches
 }

@@ -160,7 +160,9 @@ class RunDirective(_InFolder):
             raise self.error(f"only simfs commands can be run, not {name}")
         figure = self.options.get("figure")
         out = self.folder / f"figure-{self.env.new_serialno('simfs')}"
-        if figure:
+        if figure and "--out" in words:  # of a command that must have one
+            out = self.folder / words[words.index("--out") + 1]
+        elif figure:
             words += ["--out", str(out)]
         done = command(words, self.folder, figure)
         if done.returncode != self.options.get("exit", 0):

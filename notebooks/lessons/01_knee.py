@@ -102,19 +102,18 @@ for n, lock in zip(tasks, asked.answer.locks.itertuples(), strict=True):
 # ## A measured curve
 #
 # Until 2021 one spinlock protected the table of all inodes in memory, `inode_hash_lock`. Dave Chinner measured how many files 2 to 32 threads create on
-# ext4, with that lock and with a lock for each chain. The machine's speed and the time under the lock are fitted to the rows that are filled (`simfs run inode-hash`; the values are given here); all else is predicted.
+# ext4, with that lock and with a lock for each chain. The machine's speed and the time under the lock are fitted to the rows that are filled (`fitted` gives what `simfs validate` found); all else is predicted.
 
 # %%
 import simfs
+from simfs.lessons import fitted
 
-measured = simfs.load("inode-hash", "machine.speed=1.492", "filesystem.costs.inode_hash=1.756 us").run(
-    quick=True, progress=False
-)
+measured = simfs.load("inode-hash", *fitted("inode-hash")).run(progress=False)
 measured.figure("throughput")
 
 # %% [markdown]
-# One lock has its ceiling near the measured one, and the knee near 8 tasks. With a lock for each chain the simulation is far too fast from 16 threads on: the real machine meets another
-# limit, and nobody has published which. A model of one lock knows of one lock.
+# Up to 8 threads both curves are near the measured ones, and with one lock the knee is there. Beyond it simfs is a quarter too low with one lock, and with 32 threads and a lock for each chain two fifths: its tasks
+# then wait for another lock, that of the lists of ext4's journal (`measured.locks` has it). Behind each lock stands the next one, and a model of one lock knows of one lock.
 
 # %% [markdown]
 # ## Exercises

@@ -14,7 +14,7 @@
 # %% [markdown]
 # # 2. Test-and-set, ticket, MCS, and why polling costs
 #
-# Three spinlocks do the same: one task in, all others wait on their CPUs. With 48 tasks one of them is five times as fast as another. Why?
+# Three spinlocks do the same: one task in, all others wait on their CPUs. With 48 tasks one of them is six times as fast as another. Why?
 
 # %%
 from simfs.lessons import lesson
@@ -84,7 +84,7 @@ measured = simfs.load("qspinlock-loop").run(progress=False)
 measured.figure("throughput")
 
 # %% [markdown]
-# On one socket the queued spinlock is flat, measured and simulated, as MCS is above. Between sockets simfs is two to three times too fast: nobody has published the time of a transfer
+# On one socket the queued spinlock is flat, measured and simulated, as MCS is above. Between sockets simfs is up to twice too fast: nobody has published the time of a transfer
 # between sockets of that machine, so it is that of a younger one.
 
 # %% [markdown]

@@ -90,13 +90,13 @@ lines([Line(name, curve) for name, curve in spent.items()], "mean hold", "CPU ti
 # ## A measurement, and a miss
 #
 # In 2013 the lock of the anonymous memory tree became an rwsem, whose writers did not spin then, in place of a mutex, whose waiters do. A mail load on 40 CPUs lost 8 % and switched half as often again (Tim Chen).
-# Think and hold are fitted to the mutex's two rows (`simfs run mutex-vs-rwsem`; the values are given here), and the rwsem is predicted.
+# Think and hold are fitted to the mutex's two rows (`fitted` gives what `simfs validate` found), and the rwsem is predicted.
 
 # %%
 import simfs
+from simfs.lessons import fitted
 
-settings = ("workload.think.exponential=98.98 us", "workload.hold.exponential=2.248 us")
-measured = simfs.load("mutex-vs-rwsem", *settings).run(quick=True, progress=False).measured
+measured = simfs.load("mutex-vs-rwsem", *fitted("mutex-vs-rwsem")).run(quick=True, progress=False).measured
 measured[measured["role"] != "info"][["variant", "metric", "role", "measured", "simulated"]].round(0)
 
 # %% [markdown]

@@ -67,15 +67,12 @@ print(f"The knee would be at {(think + hold) / hold:.0f} tasks, and is at {(thin
 # ## A measured curve
 #
 # XFS locks the header of an allocation group (AGI) by a semaphore that grants. simfs has a laboratory: a real kernel (Linux 6.12) on 24 *emulated* CPUs. There 1 to 24 processes create and unlink
-# in one directory, which is in one group. One factor is fitted to the row with one process (what an instruction is worth); it is given here, as `simfs validate emulated-create-unlink` finds it.
+# in one directory, which is in one group. Nothing is fitted here: filled is a row to which one may fit.
 
 # %%
 import simfs
 
-FITTED = {"xfs-shared": 2.646, "ext4-per-task": 2.867, "btrfs-per-task": 2.635, "tmpfs-per-task": 2.14}
-FITTED |= {"xfs-per-task": 2.703, "xfs-49-per-task": 2.707}
-settings = [f"variants.{name}.machine.speed={value}" for name, value in FITTED.items()]
-real = simfs.load("emulated-create-unlink", "sweep.workload.tasks=[1, 4, 24]", *settings)
+real = simfs.load("emulated-create-unlink", "sweep.workload.tasks=[1, 4, 24]")
 measured = real.run(variants=["xfs-shared"], progress=False)
 measured.figure("throughput")
 
@@ -86,8 +83,8 @@ rows[rows["metric"].isin(["idle_percent", "context_switches_per_operation"])][
 ].round(1)
 
 # %% [markdown]
-# More processes do not help: 24 do less than one. 9 of 10 CPUs idle, and each operation switches six to seven times, in the real kernel and in the simulated one. The simulated convoy is somewhat faster: hand-overs in
-# the real kernel take some 5 us longer, for which nobody knows the reason yet.
+# More processes do not help: 24 do less than one. 9 of 10 CPUs idle, and each operation switches six to seven times, in the real kernel and in the simulated one. The simulated convoy of 24
+# is a sixth faster: a hand-over in the real kernel takes a few microseconds longer.
 
 # %% [markdown]
 # ## Exercises

@@ -80,13 +80,17 @@ most.join(locks[locks.tasks == 32].set_index("variant")[["wait_p50_ns", "steals"
 # ## A measurement
 #
 # In 2022 somebody measured eight processes that read at random and eight that write to the same file on XFS, where a read shares the inode's lock and a write has it alone. Readers got next to nothing. ext4 takes no lock for
-# buffered reads. One factor (`machine.speed`) is fitted to ext4; it is given here.
+# buffered reads. One factor (`machine.speed`) is fitted to ext4; `fitted` gives what `simfs validate` found.
 
 # %%
 import simfs
+from simfs.lessons import fitted
 
 real = simfs.load(
-    "xfs-iolock-starvation", "machine.speed=8.41", "measure.duration=400 ms", "measure.replications=1"
+    "xfs-iolock-starvation",
+    *fitted("xfs-iolock-starvation"),
+    "measure.duration=400 ms",
+    "measure.replications=1",
 )
 rows = real.run(variants=["xfs-5.10", "ext4"], progress=False).measured
 rows[["variant", "metric", "role", "measured", "simulated"]].round(3)

@@ -64,12 +64,13 @@ lines(
 # %% [markdown]
 # ## A measured curve
 #
-# From 5.3 to 5.10 readers of an rwsem spun, too; 5.11 took that out again. Waiman Long measured both with 2 to 96 threads, half of the holds for reading. Two numbers are fitted to rows with two threads (given here).
+# From 5.3 to 5.10 readers of an rwsem spun, too; 5.11 took that out again. Waiman Long measured both with 2 to 96 threads, half of the holds for reading. Two numbers are fitted to rows with two threads (`fitted` gives what `simfs validate` found).
 
 # %%
 import simfs
+from simfs.lessons import fitted
 
-settings = ("machine.costs.cpu_relax=25 ns", "workload.think.exponential=283.1 ns")
+settings = fitted("rwsem-reader-spin")
 measured = simfs.load("rwsem-reader-spin", *settings).run(variants=["moderate"], quick=True, progress=False)
 measured.figure("throughput")
 

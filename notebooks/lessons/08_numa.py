@@ -67,27 +67,23 @@ waits.columns = [name.replace("_ns", "_us") for name in waits.columns]
 waits.round(1)
 
 # %% [markdown]
-# Half of the tasks wait for a millisecond while the other socket has its turn. Most waits are shorter than with the fair lock, the longest are a hundred times as long.
+# Half of the tasks wait for a millisecond while the other socket has its turn. Most waits are shorter than with the fair lock, the longest are some fifty times as long.
 #
 # ## A measured curve
 #
-# Alex Kogan measured his patches on four sockets: threads that take a lock and write two lines (`lock2` of will-it-scale is the load here). Three numbers are fitted to the stock lock's rows with 1, 16 and 32 threads; they
-# are given here. All else is predicted.
+# Alex Kogan measured his patches on four sockets: threads that take a lock and write two lines (`lock2` of will-it-scale is the load here). Three numbers are fitted to the stock lock's rows with 1, 16 and 32 threads (`fitted`
+# gives what `simfs validate` found). All else is predicted.
 
 # %%
 import simfs
+from simfs.lessons import fitted
 
-settings = (
-    "sweep.kernel.constants.numa_spinlock_threshold=[1 ms]",
-    "workload.think.exponential=537.9 ns",
-    "workload.hold.constant=98.82 ns",
-    "machine.costs.line_remote=128.1 ns",
-)
+settings = ("sweep.kernel.constants.numa_spinlock_threshold=[1 ms]", *fitted("cna-lock2"))
 measured = simfs.load("cna-lock2", *settings).run(quick=True, progress=False)
 measured.figure("throughput")
 
 # %% [markdown]
-# The stock lock loses half of its rate when the second socket joins (more than 18 threads), and CNA keeps it: from the costs of cache lines alone.
+# The stock lock loses two fifths of its rate when the second socket joins (more than 18 threads), and CNA keeps most of it: from the costs of cache lines alone.
 
 # %% [markdown]
 # ## Exercises

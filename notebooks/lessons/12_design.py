@@ -125,7 +125,9 @@ measure: {{warmup: 1 ms, duration: 6 ms, replications: 2}}
 _ = (folder / "tournament.yaml").write_text(SCENARIO)
 table = simfs.load(folder / "tournament.yaml").run(progress=False).points
 table = table.rename(columns={"workload.lock": "lock"}).set_index("lock")
-table[["throughput_per_s", "idle_percent", "spin_percent", "fairness", "joules_per_operation"]].round(5)
+table[["throughput_per_s", "idle_percent", "spin_percent", "fairness", "joules_per_operation"]].round(
+    {"throughput_per_s": 0, "idle_percent": 1, "spin_percent": 1, "fairness": 4, "joules_per_operation": 6}
+)
 
 # %%
 from simfs.reports.figures.lesson import pareto, scatter

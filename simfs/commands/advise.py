@@ -41,7 +41,16 @@ Cpus = Annotated[
     int | None, typer.Option(min=1, max=256, help="With --xfs-info: number of CPUs, and of tasks.")
 ]
 Workload = Annotated[str, typer.Option(help=f"With --xfs-info: the workload: {', '.join(WORKLOADS)}.")]
-Out = Annotated[Path | None, typer.Option(help="Write advise.json and a figure into this folder.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="Write advise.json and a figure into this folder.",
+        show_default=False,
+    ),
+]
 
 
 def advise(

@@ -21,14 +21,18 @@ from simfs.commands.common import (
     print_json,
     progress,
     refuse_file,
+    write_file,
 )
-from simfs.commands.errors import plain_errors, refusals_of_runs, refused
+from simfs.commands.errors import plain_errors, refusals_of_runs
 
 
 def calibrate(
     scenario: ScenarioName,
     out: Annotated[
-        Path | None, typer.Option(help="Write the fit and its provenance to this JSON file.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write the fit and its provenance to this JSON file."
+        ),
     ] = None,
     settings: Settings = None,
     output: Output = TextOrJson.TEXT,
@@ -58,8 +62,5 @@ def calibrate(
 
             print_calibration(found)
         if out is not None:
-            try:
-                out.write_text(as_json(found) + "\n", "utf-8")
-            except OSError as error:
-                raise refused(f"--out {out}: cannot be written: {error.strerror}") from None
+            write_file(out, f"{as_json(found)}\n".encode())
             notes().print(f"written to {out}")

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.errors import refused
-from simfs.results.store import DISK_FAILURES
+from simfs.commands.errors import refused, unwritable
+from simfs.results.store import DISK_FAILURES, write_whole
 from simfs.scenario.settings import keys_of
 
 if TYPE_CHECKING:
@@ -175,19 +175,27 @@ def known_metrics(names: list[str] | None) -> list[str]:
 
 
 def refuse_out(out: Path | None) -> None:
-    """Refuse a folder `--out` that could not be written, before anything is run for it."""
+    """Refuse a folder `--out` that is not a result's or could not be written, before anything is run for it."""
     if out is None:
         return
     from simfs.reports.export import refuse_foreign
 
     try:
         refuse_foreign(out)
+    except OSError as error:
+        raise refused(f"--out {out}: {error.strerror}") from None
+    refuse_folder(out)
+
+
+def refuse_folder(out: Path) -> None:
+    """Refuse a folder `--out` that could not be made or written, before anything is run for it."""
+    try:
         around = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
     except OSError as error:
         raise refused(f"--out {out}: {error.strerror}") from None
     if not around.is_dir():
         raise refused(f"--out {out}: {around} is a file, not a directory")
-    _refuse_folder(around, f"--out {out}")
+    _try(around, f"--out {out}")
 
 
 def refuse_file(out: Path | None, option: str = "--out") -> None:
@@ -199,13 +207,13 @@ def refuse_file(out: Path | None, option: str = "--out") -> None:
     if not out.parent.is_dir():
         raise refused(f"{option} {out}: there is no directory {out.parent}")
     if not out.exists():
-        _refuse_folder(out.parent, f"{option} {out}")
+        _try(out.parent, f"{option} {out}")
     elif not os.access(out, os.W_OK):
         raise refused(f"{option} {out}: cannot be written: permission denied")
 
 
-def _refuse_folder(folder: Path, option: str) -> None:
-    """Try it: neither its mode nor who asks says what a filesystem allows."""
+def _try(folder: Path, option: str) -> None:
+    """Refuse a folder that takes no file: neither its mode nor who asks says what a filesystem allows."""
     from tempfile import TemporaryFile
 
     try:
@@ -214,6 +222,17 @@ def _refuse_folder(folder: Path, option: str) -> None:
         if error.errno in DISK_FAILURES:
             raise OSError(error.errno, error.strerror, str(folder)) from None
         raise refused(f"{option}: nothing may be written to {folder}") from None
+
+
+def write_file(out: Path, data: bytes) -> None:
+    """Write what was asked for; where that fails, what stood there before still does."""
+    try:
+        if out.exists() and not (out.is_file() and os.access(out.parent, os.W_OK)):
+            out.write_bytes(data)  # a device, or a file in a folder that takes no other
+        else:
+            write_whole(out.resolve(), data)
+    except OSError as error:
+        raise unwritable(out, error) from None
 
 
 def emit(text: str) -> None:

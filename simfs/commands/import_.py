@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import emit, notes
-from simfs.commands.errors import plain_errors, refused, unwritable
+from simfs.commands.common import emit, notes, write_file
+from simfs.commands.errors import plain_errors, refused
 from simfs.scenario.problems import Problem, ScenarioError
 
 if TYPE_CHECKING:
@@ -80,10 +80,7 @@ def _write(text: str, out: Path | None) -> None:
     if out is None:
         emit(text)
         return
-    try:
-        out.write_text(text, "utf-8")
-    except OSError as error:
-        raise unwritable(out, error) from None
+    write_file(out, text.encode())
 
 
 def read_file(file: str, name: str | None = None) -> Reading:

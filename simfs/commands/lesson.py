@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simfs.commands.common import Output, TextOrJson, emit, notes
-from simfs.commands.errors import plain_errors, refused, unwritable
+from simfs.commands.common import Output, TextOrJson, emit, notes, refuse_folder, write_file
+from simfs.commands.errors import plain_errors, refused
+from simfs.scenario.problems import ScenarioError
 
 if TYPE_CHECKING:
     from simfs.lessons import Asked, Marks
@@ -47,6 +49,8 @@ Guess = Annotated[
 Out = Annotated[
     Path | None,
     typer.Option(
+        "--out",
+        "-o",
         metavar="FOLDER",
         help="Write the figure with the answer into this folder; without a name, of all lessons.",
         show_default=False,
@@ -68,10 +72,11 @@ def lesson(
     right, 0 if it is off by a factor of two or more, and by the logarithm between. The score is their mean; a place
     without a guess gives none. Without -c the answer stays hidden.
     """
-    with plain_errors():
+    with plain_errors("nothing was written" if out is None or name else "figures drawn so far are kept"):
         from simfs import lessons
 
         if out is not None:
+            refuse_folder(out)
             _draw([name] if name else list(lessons.LESSONS), seed, guess, out)
             return
         if name is None:
@@ -80,7 +85,7 @@ def lesson(
             emit(_listed(output))
             return
         asked = lessons.lesson(name, seed)
-        marks = None if guess is None else _marked(asked, guess)
+        marks = None if guess is None else asked.mark(_parsed(guess, asked))
         document = _document(asked, marks, compute=compute)
         as_json = output is TextOrJson.JSON
         emit(f"{json.dumps(document, indent=2)}\n" if as_json else _text(asked, marks, compute=compute))
@@ -104,28 +109,30 @@ def _listed(output: TextOrJson) -> str:
 def _draw(names: list[str], seed: int, guess: str | None, out: Path) -> None:
     """Figures of lessons for slides: PNG, SVG, PDF."""
     from simfs.lessons import lesson as ask
-    from simfs.lessons.marks import parse
     from simfs.reports.figures.drawing import pictures
 
     if guess is not None and len(names) > 1:
         raise refused("--guess: name a lesson; `simfs lesson` lists them")
     for name in names:
         asked = ask(name, seed)
-        values = parse(guess) if guess else {}
-        asked.mark(values)  # refuses what was not asked for
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            for file, content in pictures(asked.lesson.notebook, asked.figure(values)).items():
-                (out / Path(file).name).write_bytes(content)
-        except OSError as error:
-            raise unwritable(out, error) from None
+        values = {} if guess is None else _parsed(guess, asked)
+        for file, content in pictures(asked.lesson.notebook, asked.figure(values)).items():
+            write_file(out / Path(file).name, content)
         notes().print(f"{out}/{asked.lesson.notebook}.png, .svg, .pdf: {asked.lesson.title}")
 
 
-def _marked(asked: Asked, guess: str) -> Marks:
-    from simfs.lessons.marks import parse
+def _parsed(guess: str, asked: Asked) -> dict[str, float]:
+    """The guess as operations per second by place; refuses one of what was not asked, before anything is run."""
+    from simfs.lessons.marks import check, parse
 
-    return asked.mark(parse(guess))
+    try:
+        values = parse(guess)
+        check(values, asked.places)
+    except ScenarioError as error:
+        raise ScenarioError(
+            [replace(problem, where=f"--{problem.where}") for problem in error.problems]
+        ) from None
+    return values
 
 
 def _document(asked: Asked, marks: Marks | None, *, compute: bool) -> dict[str, Any]:

@@ -29,7 +29,8 @@ def measure(
         typer.Option(metavar="KIND", help="With --at: time calls of xfs, ext4, btrfs or tmpfs, too."),
     ] = None,
     at: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="With --filesystem: a folder in which to make files.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="With --filesystem: a folder in which to make files."),
     ] = None,
     output: Output = TextOrJson.TEXT,
 ) -> None:

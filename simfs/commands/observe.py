@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from simfs.experiments.observe import Observation
 
 
-At = Annotated[Path, typer.Option(metavar="DIR", help="Folder on the real machine in which the load works.")]
+At = Annotated[
+    Path, typer.Option(metavar="FOLDER", help="Folder on the real machine in which the load works.")
+]
 Load = Annotated[
     str | None,
     typer.Option(metavar="COMMAND", help="Command of the real load, if it is not the scenario's."),

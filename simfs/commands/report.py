@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import Output, TextOrJson, notes, print_answer, refuse_file
-from simfs.commands.errors import plain_errors, refusals_of_runs, refused, unwritable
+from simfs.commands.common import Output, TextOrJson, notes, print_answer, refuse_file, write_file
+from simfs.commands.errors import plain_errors, refusals_of_runs, refused
 
 if TYPE_CHECKING:
     from simfs.experiments.briefing import Briefing
@@ -21,7 +21,7 @@ def report(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR...",
+            metavar="FOLDER...",
             help="Folder that a run or sweep wrote; also folders of whatif and sensitivity.",
         ),
     ],
@@ -74,8 +74,5 @@ def write_page(briefing: Briefing, out: Path, variants: list[str], *, timeline: 
         notes().print(f"{briefing.result.name}: running once more for the time line")
         briefing = with_scenes(briefing, variants)
     text = page(briefing).encode()
-    try:
-        out.write_bytes(text)
-    except OSError as error:
-        raise unwritable(out, error) from None
+    write_file(out, text)
     notes().print(f"written to {out}, {len(text) / 1e6:.2f} MB")

@@ -52,7 +52,16 @@ class Engine(StrEnum):
     SIMPY = "simpy"
 
 
-Out = Annotated[Path | None, typer.Option(help="Write tables, figures and a manifest into this folder.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="Write tables, figures and a manifest into this folder.",
+        show_default=False,
+    ),
+]
 Page = Annotated[
     Path | None,
     typer.Option(
@@ -121,7 +130,9 @@ def run(
         options = {"threads": threads or os.cpu_count() or 1, "quick": quick, "variants": variants or ()}
         options |= {"metrics": known_metrics(metrics), "why": why or report is not None}
         asked = loaded(scenario, given)
-        refuse_unknown_variants(variants or (), [variant.name for variant in asked.variants])
+        from simfs.scenario.points import variants_of
+
+        refuse_unknown_variants(variants or (), variants_of(asked))
         if as_tool is not None:
             _refuse_tool(asked, as_tool, variants)
         chosen = _machine_for(asked, engine, check=check)

@@ -42,7 +42,16 @@ Top = Annotated[int, typer.Option(min=1, max=50, help="Number of parameters that
 Bands = Annotated[
     int, typer.Option(min=0, max=10_000, help="Number of draws for bands on the curve over tasks.")
 ]
-Out = Annotated[Path | None, typer.Option(help="Write sensitivity.json and figures into this folder.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="Write sensitivity.json and figures into this folder.",
+        show_default=False,
+    ),
+]
 
 
 def sensitivity(

@@ -39,7 +39,12 @@ if TYPE_CHECKING:
 
 Out = Annotated[
     Path,
-    typer.Option(help="Folder of the sweep: its runs, tables and figures. The same command resumes it."),
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="Folder of the sweep: its runs, tables and figures. The same command resumes it.",
+    ),
 ]
 
 
@@ -115,10 +120,11 @@ def sweep(
     """Run a scenario at many points. Each run is kept and never done again."""
     with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
         from simfs.experiments.sweep import Plan
+        from simfs.scenario.points import variants_of
 
         given = overrides(settings, seed)
         asked = loaded(scenario, given)
-        refuse_unknown_variants(variants or (), [variant.name for variant in asked.variants])
+        refuse_unknown_variants(variants or (), variants_of(asked))
         rows = _rows(asked, vary or [], design, points, listed)
         goal: Goal | None = refine.value if refine else None
         pair = tuple(between.split(",")) if between else ()
@@ -144,7 +150,10 @@ def sweep(
 def merge(
     sweeps: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Folders of the shards.")],
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the whole sweep; the first shard's by default.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FOLDER", help="Folder of the whole sweep; the first shard's by default."
+        ),
     ] = None,
     output: Rows = Format.TEXT,
     wide: Wide = False,

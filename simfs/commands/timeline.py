@@ -20,8 +20,9 @@ from simfs.commands.common import (
     print_answer,
     refuse_file,
     refuse_unknown_variants,
+    write_file,
 )
-from simfs.commands.errors import plain_errors, refusals_of_runs, refused, unwritable
+from simfs.commands.errors import plain_errors, refusals_of_runs, refused
 from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
@@ -81,10 +82,7 @@ def timeline(
         points = _points(scenario, overrides(settings, seed), variant or [], quick=quick)
         with refusals_of_runs():
             scenes = _scenes(points, ask)
-        try:
-            out.write_bytes(_drawn(scenes, ending))
-        except OSError as error:
-            raise unwritable(out, error) from None
+        write_file(out, _drawn(scenes, ending))
         _tell(scenes, out, output)
 
 
@@ -107,15 +105,15 @@ def _ask(start: str | None, length: str | None, lock: str | None) -> Ask:
 
 def _points(name: str, given: list[str], variants: list[str], *, quick: bool) -> list[tuple[str, Point]]:
     from simfs.experiments.points import the_point
+    from simfs.scenario.points import ONLY_VARIANT
 
     asked: Scenario = loaded(name, given, quick=quick)
     titles = {variant.name: variant.title or variant.name for variant in asked.variants}
+    titles = titles or {ONLY_VARIANT: asked.title or asked.name}
     refuse_unknown_variants(variants, titles)
     if len(variants) > MOST_VARIANTS:
         raise refused(f"--variant: {len(variants)} are too many for one picture; at most {MOST_VARIANTS}")
     chosen = list(dict.fromkeys(variants)) or list(titles)[:1]
-    if not chosen:
-        return [(asked.title or asked.name, the_point(asked))]
     return [(titles[variant], the_point(asked, variant)) for variant in chosen]
 
 

@@ -63,8 +63,13 @@ def trace(
     start: Annotated[str, typer.Option(help="Begin at this time, for example '2 ms'.")] = "0",
     length: Annotated[str, typer.Option(help="Length of the window.")] = "100 us",
     engine: Annotated[
-        Machine, typer.Option(help="The machine that runs the programs; 'both' compares the two.")
-    ] = Machine.NATIVE,
+        Machine | None,
+        typer.Option(
+            help="The machine that runs the programs; 'both' compares the two. "
+            "Native by default, unless the point has locks of its own.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         TraceFormat,
         typer.Option(
@@ -81,9 +86,10 @@ def trace(
         begin, span = duration_of(start, "--start"), length_of(length)
         _check(output)
         point = _point(scenario, overrides(settings, seed), variant)
+        chosen = engine or (Machine.SIMPY if point.scenario.own_locks else Machine.NATIVE)
         text = json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": begin + span})
         with refusals_of_runs():
-            watched, equal = _watched(text, engine, start=round(begin * 1000))
+            watched, equal = _watched(text, chosen, start=round(begin * 1000))
         window = (round(begin * 1000), round((begin + span) * 1000))
         _print(watched, output, window)
     raise typer.Exit(0 if equal else BROKEN)

@@ -53,7 +53,10 @@ Names = Annotated[
         help="Data sets, or scenarios with measured data: names or files; all shipped data sets by default.",
     ),
 ]
-Out = Annotated[Path | None, typer.Option(help="Write rows, scores and figures into this folder.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FOLDER", help="Write rows, scores and figures into this folder."),
+]
 MaxError = Annotated[
     float | None,
     typer.Option(

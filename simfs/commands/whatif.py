@@ -55,7 +55,10 @@ Most = Annotated[
     ),
 ]
 Out = Annotated[
-    Path | None, typer.Option(help="Write whatif.json, profile.coz and figures into this folder.")
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="FOLDER", help="Write whatif.json, profile.coz and figures into this folder."
+    ),
 ]
 
 

@@ -23,6 +23,7 @@ from simfs.results.run import Progress
 from simfs.results.run_result import Strict
 from simfs.results.statistics import LEVEL, Estimate, paired_difference, stddev, student_t
 from simfs.scenario import Scenario, expand, load, paths, placed_rows
+from simfs.scenario.points import variants_of
 from simfs.scenario.problems import ScenarioError
 from simfs.scenario.reading.document import Document
 from simfs.scenario.schema import MeasuredUse
@@ -141,7 +142,7 @@ def _find_side(argument: str, settings: Sequence[str], runs: _Runs) -> Callable[
     else:
         asked = load(name, settings)
         if variant is not None:
-            _refuse_unknown(name, variant, [v.name for v in asked.variants])
+            _refuse_unknown(name, variant, variants_of(asked))
         return lambda: _run_side(argument, variant, asked, keys_of(settings), runs)
     if not side.points and not side.rows:
         raise ValueError(f"{argument}: there is nothing to compare")

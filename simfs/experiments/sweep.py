@@ -22,7 +22,7 @@ from simfs.results.model import ScenarioResult, Wall
 from simfs.results.run import Engine, Progress
 from simfs.results.store import DISK_FAILURES, Store, engine_version, write_whole
 from simfs.scenario import Point, Scenario, points_at
-from simfs.scenario.points import sets
+from simfs.scenario.points import sets, variants_of
 from simfs.scenario.reading.loader import check_point
 
 Goal = Literal["knee", "crossover"]
@@ -63,7 +63,7 @@ class Plan:
     @property
     def variants(self) -> tuple[str, ...]:
         """Names of the variants that are run."""
-        return self.only or tuple(variant.name for variant in self.scenario.variants) or ("default",)
+        return self.only or variants_of(self.scenario)
 
     def chosen(self, asked: Scenario) -> Scenario:
         """A scenario with the variants that are run."""

@@ -9,6 +9,7 @@ that begin while their task is the exclusive holder (`docs/experiments.md`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from simfs.results.statistics import Estimate
 from simfs.results.summaries import LockSummary
 from simfs.scenario import Measure, Point, with_values
 from simfs.scenario.suggest import choices
+from simfs.vocabulary import vocabulary
 
 REMOVED = (10, 20, 30, 40, 50)
 """Per cent of hold time removed in a causal profile."""
@@ -36,6 +38,10 @@ AS_IT_IS = ("variant", "tasks", "cpus", "replications", "window_ns", "throughput
 
 Change = Mapping[str, Any] | str
 """A change as the engine takes it: `remove`, {hold_scale: 0.5}, {split: 4}, {kind: mutex}."""
+
+
+CHANGES = {"hold_scale": "{'hold_scale': 0.5}", "split": "{'split': 4}", "kind": "{'kind': 'mutex'}"}
+"""Changes that have a value, each with an example."""
 
 
 class Effect(Strict):
@@ -131,7 +137,8 @@ def what_if(
     tried = _tried(point, changes, agcounts, {lock.name: lock.type for lock in known})
     exclusive = [lock for lock in known if lock.hold_total_ns > 0] if profile else []
     held = [lock for lock in exclusive if _can_matter(lock, runs, measure.duration, max(removed))]
-    sloped = [_profiled(point, lock.name, removed, len(held)) for lock in held]
+    alike = _alike(point, held, max(removed), runs, options)
+    sloped = [_profiled(point, alike[lock.name], removed, len(held)) for lock in held]
     answer = decide(now, [*sloped, *(c for _, c in tried)], runs, most=most, **options)
     return WhatIf(
         scenario=scenario,
@@ -157,6 +164,21 @@ def _can_matter(lock: LockSummary, runs: Runs, window_ns: float, removed: float)
     return 100 * saved >= EQUAL * (1 - saved)
 
 
+def _alike(
+    point: Point, locks: Sequence[LockSummary], removed: float, runs: Runs, options: dict[str, Any]
+) -> dict[str, str]:
+    """For each lock the first whose shorter holds make the same run: locks that are held by the same work run once.
+
+    Of XFS's two inode trees each insertion and removal holds both.
+    """
+    if len(locks) < 2:
+        return {lock.name: lock.name for lock in locks}
+    probes = [Varied(point, lock.name, _hold(lock.name, removed)) for lock in locks]
+    first: dict[tuple[object, ...], str] = {}
+    found = run_varied(probes, replace(runs, replications=1), **options).points
+    return {p.id: first.setdefault((p.batches_per_s, *map(repr, p.locks)), p.id) for p in found}
+
+
 def _profile(
     locks: Sequence[LockSummary], sloped: Sequence[Contrast], removed: Sequence[float], answer: Decided
 ) -> tuple[LockSlope, ...]:
@@ -169,9 +191,10 @@ def _tried(
     point: Point, changes: Sequence[tuple[str, Change]], agcounts: Sequence[int], kinds: Mapping[str, str]
 ) -> list[tuple[str | None, Contrast]]:
     """Each change with its lock, which must be one of `kinds`; a lock of the kind that it has already is none."""
-    for name, _ in changes:
+    for name, change in changes:
         if name not in kinds:
             raise ValueError(f"--lock: no lock '{name}' here; {choices(name, list(kinds))}")
+        check_change(change)
     single: list[tuple[str | None, Varied]] = [
         (name, Varied(point, f"{name}: {label(change)}", _patch(name, change)))
         for name, change in changes
@@ -179,6 +202,22 @@ def _tried(
     ]
     single += [(None, Varied(_with_agcount(point, n), f"agcount {n}")) for n in agcounts]
     return [(name, Contrast((varied,))) for name, varied in single]
+
+
+def check_change(change: object) -> None:
+    """Refuse with ValueError what is no change of a lock."""
+    if change == "remove":
+        return
+    if not isinstance(change, Mapping) or len(change) != 1 or next(iter(change)) not in CHANGES:
+        raise ValueError(f"change {change!r}: is none; there are 'remove', {', '.join(CHANGES.values())}")
+    ((what, value),) = change.items()
+    if what == "kind":
+        if value not in (known := vocabulary().lock_kinds):
+            raise ValueError(f"change kind {value!r}: there is no lock of this kind; {choices(value, known)}")
+        return
+    low, high, numbers = {"hold_scale": (0, 1000, (int, float)), "split": (1, 4096, (int,))}[what]
+    if isinstance(value, bool) or not isinstance(value, numbers) or not low <= value <= high:
+        raise ValueError(f"change {what} {value!r}: must be a number from {low} to {high:,}")
 
 
 def label(change: Change) -> str:

@@ -99,7 +99,9 @@ _OF_ALL_VARIANTS = ("lkp",)
 
 def refuse(scenario: Scenario, name: str, variant: str | None = None) -> None:
     """Raise UnreadableError for what `write` will refuse of a scenario's result, as far as it is known before a run."""
-    _refuse(name, variant, [each.name for each in scenario.variants])
+    from simfs.scenario.points import variants_of
+
+    _refuse(name, variant, variants_of(scenario))
     if name == "fio":
         load("fio").refuse(scenario.workload)  # type: ignore[attr-defined]
 

@@ -8,7 +8,6 @@ from itertools import pairwise
 from simfs.interchange.reading import Lines, Reading, Waits, count
 
 _FRAME = re.compile(r"^ {4}(?P<function>[\w.\[\]$ -]+|-)$")
-_TASK = re.compile(r"^ {4}(?:-\s+)?(?P<task>\S.*?)(?: \(\d+\))?$")
 _TIME = re.compile(r"^ {8}(?P<us>\d+)$")
 _FOLDED = re.compile(r"^(?P<stack>[^;\s][^;]*(?:;[^;]+)+) (?P<us>\d+)$")
 _SLEEPS = re.compile(

@@ -246,4 +246,7 @@ def _number(cell: Cell | None, wrong: list[BadCell]) -> float | None:
     if value is None or cell.text.endswith("%"):
         wrong.append(cell.bad(f"'{cell.text}' is no number: digits and a point, without a unit"))
         return None
+    if value < 0:
+        wrong.append(cell.bad(f"'{cell.text}' is less than nothing"))
+        return None
     return value

@@ -9,6 +9,7 @@
 
 from simfs.lessons.asked import Asked
 from simfs.lessons.catalogue import LESSONS, Lesson, find
+from simfs.lessons.fits import fitted
 from simfs.lessons.marks import Mark, Marks
 
 
@@ -17,4 +18,4 @@ def lesson(name: str, seed: int = 1) -> Asked:
     return Asked(find(name), seed)
 
 
-__all__ = ["LESSONS", "Asked", "Lesson", "Mark", "Marks", "lesson"]
+__all__ = ["LESSONS", "Asked", "Lesson", "Mark", "Marks", "fitted", "lesson"]

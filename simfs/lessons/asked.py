@@ -95,22 +95,29 @@ class Asked:
 
     def mark(self, guess: Mapping[int, float] | Mapping[str, float]) -> Marks:
         """Score a guess, operations per second by place; `ScenarioError` for a place that was not asked for."""
-        values = {written(at): value for at, value in guess.items()}
-        check(values, self.places)  # before anything is run
-        return marked(values, self.curve)
+        return marked(self._checked(guess), self.curve)
 
     def figure(self, guess: Mapping[int, float] | Mapping[str, float] | None = None) -> Figure:
         """All curves, with the guess if there is one."""
         from simfs.reports.figures.lesson import Line, lines
 
+        values = self._checked(guess or {})
         titles = {variant: self.result.title(variant) for variant in self.result.variants}
         found = [
             Line(titles[name], {at: e.mean for at, e in curve.items()})
             for name, curve in self.estimates.items()
         ]
-        if guess:
-            found.append(Line("your guess", {written(at): value for at, value in guess.items()}, "guess"))
+        if values:
+            found.append(Line("your guess", values, "guess"))
         return lines(found, self.lesson.x, f"{self.operations} per second")
+
+    def _checked(self, guess: Mapping[int, float] | Mapping[str, float]) -> dict[str, float]:
+        """A guess by the places as they are written; refused before anything is run."""
+        if not isinstance(guess, Mapping):
+            raise TypeError(f"a guess has a value for each place, such as {{1: 10_000}}, not {guess!r}")
+        values = {written(at): value for at, value in guess.items()}
+        check(values, self.places)
+        return values
 
     def _repr_markdown_(self) -> str:
         return f"**{self.lesson.title}** (seed {self.seed})\n\n{self.text}\n\nAt: {', '.join(self.places)}."

@@ -61,12 +61,14 @@ def score(guess: float, true: float) -> float:
     return 100 * max(0.0, 1 - abs(math.log2(guess / true)))
 
 
-def check(guess: Mapping[str, float], places: Iterable[str]) -> None:
+def check(guess: Mapping[str, object], places: Iterable[str]) -> None:
     """Raise `ScenarioError` for a place that was not asked for, or a guess that is not positive."""
     known = list(places)
     for at, value in guess.items():
         if at not in known:
             raise _refused(at, f"was not asked for; there are {', '.join(known)}", nearest(at, known))
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise _refused(at, f"a guess is a number, not {value!r}")
         if not (math.isfinite(value) and value > 0):
             raise _refused(at, f"a guess must be more than 0, not {value:g}")
 
@@ -99,4 +101,4 @@ def parse(text: str) -> dict[str, float]:
 
 
 def _refused(where: str, what: str, suggestion: str | None = None) -> ScenarioError:
-    return ScenarioError([Problem(f"guess: {where}", what, suggestion)])
+    return ScenarioError([Problem(f"guess {where}", what, suggestion)])

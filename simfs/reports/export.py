@@ -94,9 +94,9 @@ def _files(result: ScenarioResult) -> Iterator[tuple[str, bytes]]:
 
 def _figures(result: ScenarioResult) -> Iterator[tuple[str, bytes]]:
     from simfs.reports.figures.drawing import pictures
+    from simfs.reports.figures.factors import sweep_figures
     from simfs.reports.figures.result import figures
     from simfs.reports.figures.tournament import tournament_figure
-    from simfs.reports.sweep import sweep_figures
 
     drawn = (
         {"tournament": tournament_figure(result)}

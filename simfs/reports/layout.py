@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -23,6 +25,9 @@ WIDE = 10_000
 
 GAP = 1
 """Blanks between columns."""
+
+TALLEST = 40
+"""Lines of a cell that a layout is still looked for with."""
 
 
 class ReportConsole(Console):
@@ -79,6 +84,12 @@ class _Column:
     def narrowest(self) -> int:
         """Without a word broken or a number folded."""
         return max(_longest(self.name.split()), _longest(self._words() if self.is_text else self._lines()))
+
+    def within(self, lines: int) -> int:
+        """The least width at which each cell takes no more than so many lines."""
+        widths = range(self.narrowest, max(self.narrowest, self.widest))
+        fits = bisect(widths, False, key=lambda width: all(_height(c, width) <= lines for c in self.cells))
+        return self.narrowest + fits
 
     def _lines(self) -> list[str]:
         return [line for cell in self.cells for line in cell.split("\n")]
@@ -162,15 +173,19 @@ def _around(columns: Sequence[_Column]) -> int:
 
 
 def _shared_out(columns: Sequence[_Column], width: int) -> list[int]:
-    """Widths: each column's narrowest, and what is left to those that would like more, the narrowest first."""
+    """Widths: each column's narrowest, and what is left so that the tallest cell is as low as it can be.
+
+    What is left then goes to those that would like more, the narrowest first.
+    """
     rooms = [column.narrowest for column in columns]
     left = width - _around(columns) - sum(rooms)
-    for at in [i for i, c in enumerate(columns) if not c.is_text] + [
-        i for i, c in enumerate(columns) if c.is_text
-    ]:
-        more = max(0, min(left, columns[at].widest - rooms[at]))
-        rooms[at] += more
-        left -= more
+    texts = sorted((i for i, c in enumerate(columns) if c.is_text), key=lambda i: columns[i].widest)
+    numbers = [i for i, c in enumerate(columns) if not c.is_text]
+    for wanted in (*_ever_taller(columns, texts, left), [c.widest for c in columns]):
+        for at in (*numbers, *texts):
+            more = max(0, min(left, wanted[at] - rooms[at]))
+            rooms[at] += more
+            left -= more
     while left < 0 and any(_can_fold(c, room) for c, room in zip(columns, rooms, strict=True)):
         foldable = [i for i, c in enumerate(columns) if _can_fold(c, rooms[i])]
         rooms[max(foldable, key=lambda i: rooms[i])] -= 1
@@ -178,8 +193,22 @@ def _shared_out(columns: Sequence[_Column], width: int) -> list[int]:
     return rooms
 
 
+def _ever_taller(columns: Sequence[_Column], texts: Sequence[int], left: int) -> Iterator[list[int]]:
+    """The widths with which no cell takes more lines than it must, if folding to some height makes them fit."""
+    for lines in range(1, TALLEST + 1):
+        wanted = [c.within(lines) if i in texts else c.narrowest for i, c in enumerate(columns)]
+        if sum(wanted) <= left + sum(column.narrowest for column in columns):
+            yield wanted
+            return
+
+
 def _can_fold(column: _Column, room: int) -> bool:
     return column.is_text and room > 6
+
+
+def _height(text: str, width: int) -> int:
+    """The lines that a text takes, folded between words."""
+    return sum(max(1, len(wrap(line, width, break_on_hyphens=False))) for line in text.split("\n"))
 
 
 def _longest(lines: Sequence[str]) -> int:

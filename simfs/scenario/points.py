@@ -48,6 +48,11 @@ class Draft:
     document: Document
 
 
+def variants_of(scenario: Scenario) -> tuple[str, ...]:
+    """Names of the variants of a scenario; without `variants:` that of the only one."""
+    return tuple(variant.name for variant in scenario.variants) or (ONLY_VARIANT,)
+
+
 def expand(scenario: Scenario) -> tuple[Point, ...]:
     """Return the points of a scenario, variants outermost, the last swept key fastest."""
     return tuple(

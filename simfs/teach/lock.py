@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -112,6 +113,8 @@ def _unknown(what: str, name: str, known: list[str]) -> str:
 def _spin_request(condition: Callable[[], Any], at_most: float | None = None) -> Spin:
     if not callable(condition):
         raise TypeError("spin_until needs a function to call again and again: spin_until(lambda: ...)")
+    if at_most is not None and not (isinstance(at_most, int | float) and 0 <= at_most < math.inf):
+        raise TypeError(f"spin_until: at_most is a number of ns, not {at_most!r}")
     return Spin(condition, at_most)
 
 

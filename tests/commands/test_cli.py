@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from places import ROOT, SAMPLES
 from shorter import shorter
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import simfs.experiments.answer
@@ -354,3 +355,32 @@ def test_only_the_variants_that_are_named_are_run(monkeypatch: pytest.MonkeyPatc
     answer = RUNNER.invoke(app, ["run", "lock-cycle", "--variant", "mutx"])
     assert answer.exit_code == 2
     assert "did you mean 'mutex'" in answer.stderr
+
+
+def test_out_has_one_short_name_in_all_commands() -> None:
+    """`-o` was short for `--out` in four of thirteen commands."""
+    missing = [
+        name
+        for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
+        for option in command.params
+        if "--out" in option.opts and "-o" not in option.opts
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("command", ["run", "timeline", "compare"])
+def test_the_only_variant_has_the_name_that_its_results_give_it(command: str, tmp_path: Path) -> None:
+    """`simfs whatif` and the folder of a result called it `default`; other commands said that there are none."""
+    scenario = tmp_path / "one.yaml"
+    scenario.write_text(
+        "simfs: 1\nname: one\ntitle: One\nmachine: {profile: server-24, cpus: 2}\nkernel: linux-6.12\n"
+        "workload: {kind: lock_cycle, tasks: 2, lock: mutex, think: 20 us, hold: 4 us}\n"
+        "measure: {warmup: 100 us, duration: 1 ms, replications: 2}\n"
+    )
+    named = {
+        "run": [str(scenario), "--variant", "default"],
+        "timeline": [str(scenario), "--variant", "default", "-o", str(tmp_path / "one.svg")],
+        "compare": [f"{scenario}:default", str(scenario)],
+    }
+    answer = CliRunner().invoke(app, [command, *named[command]])
+    assert answer.exit_code == 0, answer.stderr

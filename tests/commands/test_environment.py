@@ -260,3 +260,38 @@ def test_a_trace_begins_where_it_is_asked_to(engine: str) -> None:
     )
     assert 0 < len(part) < len(whole)
     assert part == [event for event in whole if event["time_ns"] >= 100_000]
+
+
+@pytest.mark.slow
+def test_what_cannot_be_written_leaves_what_stood_there(tmp_path: Path) -> None:
+    """A picture on a full disk was left cut, and so was the one that it should replace."""
+    picture = tmp_path / "convoy.png"
+    picture.write_text("yesterday's")
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "from simfs.cli import main; main()"
+    )
+    options = ["--variant", "mutex", "--set", "measure.duration=1 ms", "-o", str(picture)]
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "timeline", "lock-cycle", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert f"{picture}: cannot be written" in ended.stderr
+    assert picture.read_text() == "yesterday's"
+    assert list(tmp_path.iterdir()) == [picture]
+
+
+@pytest.mark.slow
+def test_a_file_may_be_a_device() -> None:
+    """To replace a file as a whole would replace the device."""
+    link = Path("/dev/stdout")
+    before = link.lstat().st_ino
+    command = [sys.executable, "-m", "simfs", "import", "-", "-o", "/dev/stdout"]
+    ended = subprocess.run(
+        command, input="tasks,shared\n1,48000\n", capture_output=True, text=True, check=False
+    )
+    assert "shared" in ended.stdout, ended.stderr
+    assert link.lstat().st_ino == before

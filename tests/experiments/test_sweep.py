@@ -9,16 +9,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import fakes
 import pytest
+from pictures import assert_no_overlap
 from pyarrow import csv
 from typer.testing import CliRunner
 
 import simfs
 from simfs.cli import app
+from simfs.reports.figures.factors import factors
+from simfs.results.run import Runs, run_scenario
 from simfs.results.store import Store
 from simfs.scenario import expand, load, points_at
 from simfs.scenario.sections.lock_tasks import LockCycle
@@ -387,3 +391,26 @@ def test_few_values_have_a_tick_each_and_no_others() -> None:
     axes = found.figure("factors").axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["2", "3", "4", "64"]
     assert [label.get_text() for label in axes.get_xticklabels(minor=True)] == []
+
+
+@pytest.mark.slow
+def test_values_far_apart_do_not_stand_on_one_another() -> None:
+    """Of 0 ns, 1 ns, 10 us and 10 ms three had their words in one place."""
+    settings = ["measure={duration: 1 ms, warmup: 0 ms, replications: 2}"]
+    found = simfs.load("lock-cycle", *settings).sweep(
+        {"workload.think": ["0 ns", "1 ns", "10 us", "10 ms"], "workload.tasks": [2, 4]}
+    )
+    figure = found.figure("factors")
+    assert_no_overlap(figure)
+    words = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert words == ["0 ns", "1 ns", "10 us", "10 ms"]
+
+
+def test_more_variants_than_can_be_told_apart_are_counted_in_the_legend() -> None:
+    points = [replace(p, variant=f"variant {n}") for n in range(30) for p in fakes.points(["ext4"], (1, 4))]
+    found = run_scenario(
+        points, Runs(2), engine=fakes.engine, to_spec=fakes.to_spec, sweep=("workload.tasks",)
+    )
+    figure = factors(found, ["workload.tasks"])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["30 variants"]
+    assert_no_overlap(figure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from simfs.experiments.points import the_point
 from simfs.experiments.whatif import WhatIf, what_if
 from simfs.reports.coz import to_coz
 from simfs.reports.whatif import figure, sentences
+from simfs.results.run import native_engine
 from simfs.scenario import load
 
 RUNNER = CliRunner()
@@ -26,6 +28,18 @@ def asked(
 ) -> WhatIf:
     scenario = load(name, [*SHORT, *settings])
     return what_if(the_point(scenario, variant), scenario.measure, scenario=scenario.name, **options)  # type: ignore[arg-type]
+
+
+XFS = {
+    "simfs": 1,
+    "name": "xfs",
+    "title": "Four tasks create and unlink in one directory",
+    "machine": {"profile": "server-24", "cpus": 4},
+    "kernel": "linux-6.12",
+    "filesystem": {"kind": "xfs", "size": "8 GiB", "agcount": 4},
+    "workload": {"kind": "create_unlink", "tasks": 4},
+    "measure": {"warmup": "1 ms", "duration": "2 ms", "replications": 3},
+}
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +93,25 @@ def test_removing_the_lock_that_all_wait_for_is_better_and_a_slower_hold_is_wors
         ("lock", "remove", "better"),
         ("lock", "hold x 1.5", "worse"),
     ]
+
+
+@pytest.mark.slow
+def test_locks_that_the_same_work_holds_are_run_once() -> None:
+    """XFS holds the roots of both inode trees for the same work: all their runs were made twice, and came out equal."""
+    ran: list[str] = []
+
+    def engine(text: str) -> str:
+        change = json.loads(text).get("whatif")
+        ran.append(change["lock"] if change else "")
+        return native_engine()(text)
+
+    scenario = load(XFS)
+    answer = what_if(the_point(scenario), scenario.measure, scenario="xfs", engine=engine)
+    slopes = {each.lock: each for each in answer.profile}
+    assert slopes["xfs.finobt"].slope == slopes["xfs.inobt"].slope
+    scaled = Counter(ran)
+    probe, all_of_them = sorted((scaled["xfs.finobt"], scaled["xfs.inobt"]))
+    assert (probe, all_of_them) == (1, 1 + 5 * scenario.measure.replications)
 
 
 def test_its_own_kind_is_not_tried() -> None:

@@ -206,6 +206,8 @@ def test_simfs_lab_answers_nobody_else(address: str) -> None:
         ("GET", f"/explore?name=../x&{parts.query}", {}, None, 404),
         ("POST", "/look", {}, look, 403),
         ("POST", "/look", {"X-Simfs-Token": token}, "[", 400),
+        ("POST", "/look", {"X-Simfs-Token": token, "Content-Length": "abc"}, look, 403),
+        ("POST", "/look", {"X-Simfs-Token": token, "Content-Length": "-1"}, look, 403),
         ("POST", "/look", {"X-Simfs-Token": token}, look, 200),
     ]
     for method, path, headers, body, status in asked:

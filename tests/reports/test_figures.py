@@ -7,23 +7,23 @@ import re
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import fakes
 import matplotlib as mpl
 import pytest
-from matplotlib.axis import Axis
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+from pictures import assert_no_overlap, boxes
 from pyarrow import parquet
 from rich.console import Console
 
 from simfs.reports import export, text
 from simfs.reports.figures.curves import SIDE_BY_SIDE
-from simfs.reports.figures.drawing import pictures, style, svg
+from simfs.reports.figures.drawing import label, pictures, svg
 from simfs.reports.figures.result import figures
 from simfs.results.model import Finding, Fit, PointResult, ScenarioResult
 from simfs.results.run import Runs, run_scenario
@@ -61,40 +61,10 @@ def drawn(_: int = 0) -> dict[str, Figure]:
     return figures(CURVE)
 
 
-def beyond_view(axis: Axis) -> list[Text]:
-    """Tick labels that exist but are not drawn, because their ticks lie outside the axes."""
-    low, high = sorted(axis.get_view_interval())
-    ticks = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=False)
-    return [label for place, label in ticks if not low <= place <= high]
-
-
-@cache
-def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
-    """Where each visible text of a figure lies, in pixels."""
-    with style():  # all of it: who asks for ticks later, with other fonts, is given other ticks
-        figure.draw_without_rendering()
-        axes = [axis for each in figure.axes for axis in (each.xaxis, each.yaxis)]
-        beyond = {id(t) for axis in axes for t in beyond_view(axis)}
-        every = [t for t in figure.findobj(Text) if isinstance(t, Text) and id(t) not in beyond]
-        texts = [t for t in every if t.get_visible() and t.get_text()]
-        return [(t.get_text(), t.get_window_extent()) for t in texts if t.get_window_extent().width > 0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "measured"])
 def test_no_text_lies_over_another_or_outside(name: str) -> None:
     assert_no_overlap(drawn()[name])
-
-
-def assert_no_overlap(figure: Figure) -> None:
-    found = boxes(figure)
-    page = figure.bbox.padded(1)
-    for label, box in found:
-        assert page.contains(box.x0, box.y0), label
-        assert page.contains(box.x1, box.y1), label
-    for (one, a), (other, b) in combinations(found, 2):
-        overlap = Bbox.intersection(a, b)
-        assert overlap is None or min(overlap.width, overlap.height) < 1, (one, other)
 
 
 @pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "measured"])
@@ -235,6 +205,46 @@ def test_a_legend_of_long_names_is_inside_the_figure() -> None:
     title = "will-it-scale lock2, lock qspinlock, numa_spinlock_threshold 1 ms"
     titles = {variant: f"{title} {variant}" for variant in fakes.VARIANTS}
     assert_no_overlap(figures(CURVE.model_copy(update={"titles": titles}))["throughput"])
+
+
+LONG = "a title that says everything at once, and_a_word_without_any_blank_that_goes_on_for_ever_and_ever_and_ever"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "warm-up"])
+def test_very_long_names_are_shortened_in_their_middle(name: str) -> None:
+    """Seven lines of a title left no room for its panel, and long words lay over each other."""
+    variants = list(fakes.VARIANTS)[:3]
+    points = tuple(p for variant in variants for p in CURVE.of(variant))
+    titles = {variant: f"{LONG} {n}" for n, variant in enumerate(variants)}
+    made = figures(CURVE.model_copy(update={"points": points, "titles": titles, "fits": ()}))[name]
+    assert_no_overlap(made)
+    assert all(axes.get_window_extent().height > 60 for axes in made.axes if axes.get_visible())
+
+
+@given(st.text(" ab_\n", max_size=200), st.integers(6, 40), st.integers(1, 4))
+def test_a_label_is_no_wider_and_no_higher_than_told(text: str, width: int, lines: int) -> None:
+    shown = label(text, width, lines).split("\n")
+    assert len(shown) <= lines
+    assert max(map(len, shown)) <= width
+
+
+def test_of_many_variants_the_longest_waits_are_drawn_and_those_left_out_are_counted() -> None:
+    """Of 200 variants the figure was five metres high."""
+    full = CURVE.of("xfs, one directory")
+    points = [p.model_copy(update={"variant": f"{p.variant} {n}"}) for n in range(60) for p in full]
+    made = figures(CURVE.model_copy(update={"points": tuple(points)}))["locks"]
+    assert "16 of 60, the longest waits" in made.axes[0].get_title("left")
+    assert made.get_figheight() < 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("most", "scale"), [(48, "linear"), (1024, "log")])
+def test_tasks_far_apart_have_a_logarithmic_axis(most: int, scale: str) -> None:
+    counts = tuple(2**n for n in range(11) if 2**n <= most)
+    made = figures(scenario(counts))
+    assert made["throughput"].axes[0].get_xscale() == made["cpu-time"].axes[0].get_xscale() == scale
+    assert_no_overlap(made["throughput"])
 
 
 def test_measured_points_that_are_moved_aside_are_said_to_be() -> None:

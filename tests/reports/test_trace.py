@@ -24,8 +24,10 @@ def test_both_machines_give_the_same_events(scenario: str) -> None:
 
 def test_a_lock_of_ones_own_is_traced_on_the_reference_machine_only() -> None:
     options = ["trace", "own-lock", "--variant", "two-phase", "--length", "50 us"]
-    assert RUNNER.invoke(app, [*options, "--engine", "simpy"]).exit_code == 0
-    native = RUNNER.invoke(app, options)
+    reference = RUNNER.invoke(app, [*options, "--engine", "simpy"])
+    assert reference.exit_code == 0
+    assert RUNNER.invoke(app, options).stdout == reference.stdout
+    native = RUNNER.invoke(app, [*options, "--engine", "native"])
     assert native.exit_code == 2
     assert "--engine simpy" in native.stderr
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_figures import assert_no_overlap
+from pictures import assert_no_overlap
 
 from simfs.reports.figures.validate import dataset, figures, overview
 from simfs.results.validation import Row, Validated

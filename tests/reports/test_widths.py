@@ -10,8 +10,9 @@ from types import SimpleNamespace
 
 import fakes
 import pytest
+from pictures import assert_no_overlap
 from rich.console import Console
-from test_figures import CURVE, TABLE, assert_no_overlap
+from test_figures import CURVE, TABLE
 from typer.testing import CliRunner
 
 from simfs.cli import app
@@ -130,6 +131,19 @@ def test_numbers_that_are_shown_are_whole(width: int) -> None:
         assert "123,456" in words
     words = printed(REPORTS["curve"], width).split()
     assert {f"{p.throughput.mean:,.0f}" for p in CURVE.points if p.throughput.mean >= 100} <= set(words)
+
+
+def test_what_is_left_of_the_width_makes_the_tallest_cell_low() -> None:
+    """A column that did not need its room had it, and the last one a word a line."""
+    sheet = Sheet()
+    for name in ("lock", "Linux", "who spins"):
+        sheet.add_column(name)
+    for cells in (("tas", "before 2.6.25, on x86", "all"), ("cna", "patches", "the head on the word " * 4)):
+        sheet.add_row(*cells)
+    console = ReportConsole(60)
+    with console.capture() as caught:
+        console.print(sheet)
+    assert len(caught.get().splitlines()) <= 3 + 4
 
 
 def test_columns_that_matter_less_leave_first_and_together() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,41 @@ def test_bad_input_is_told_as_in_a_file() -> None:
         simfs.load("lock-cycle").sweep({"workload.taks": [1]})
     with pytest.raises(ValueError, match="two ends of one unit"):
         simfs.load("lock-cycle").sweep({"workload.tasks": "1..5 ms"})
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda q: simfs.load("lock-cycle", ["workload.tasks=3"]), "settings: .* is no text"),  # type: ignore[arg-type]
+        (lambda q: q.run(variants=["mutx"]), "variants: 'mutx' is not known; .*did you mean 'mutex'"),
+        (lambda q: q.run(variants="mutex"), "variants: a list"),
+        (lambda q: q.run(threads=0), "threads: a whole number from 1"),
+        (lambda q: q.sweep({}), "vary: names no key"),
+        (lambda q: q.sweep("workload.tasks"), "vary: for each key its values"),
+        (lambda q: q.sweep({"workload.tasks": []}), "workload.tasks needs at least one value"),
+        (lambda q: q.sweep({"workload.tasks": 3}), "workload.tasks needs at least one value, not 3"),
+        (lambda q: q.sweep({"workload.tasks": "1..8"}, design="lsh"), "did you mean 'lhs'"),
+        (lambda q: q.sweep({"workload.tasks": "1..8"}, design="lhs", points=0), "points: a whole number"),
+        (
+            lambda q: q.whatif("mutex", changes=[("lock", "remov")]),
+            "change 'remov': is none; there are 'remove'",
+        ),
+        (lambda q: q.whatif("mutex", changes=[("lock", {"kind": "mutx"})]), "there is no lock of this kind"),
+        (lambda q: q.whatif("mutex", changes=[("lock", {"hold_scale": -1})]), "a number from 0 to 1,000"),
+        (lambda q: q.whatif("mutex", changes=[("lock", {"split": 0})]), "a number from 1 to 4,096"),
+        (
+            lambda q: q.whatif("mutex", changes=[("lock", {"split": 2, "kind": "mutex"})]),
+            "is none; there are",
+        ),
+        (lambda q: q.timeline("mutex", start="-1 ms"), "start: a duration must be at least 0"),
+        (lambda q: q.timeline("mutex", length="abc"), "length: 'abc' is not a duration"),
+        (lambda q: q.timeline("mutex", length="0"), "length: must be more than nothing"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_before_anything_runs(ask: Callable[[Any], object], said: str) -> None:
+    """A variant that there is not came to an empty list, a wrong change to the engine's reader of JSON."""
+    with pytest.raises((ValueError, TypeError), match=said):
+        ask(simfs.load("lock-cycle", *SHORT))
 
 
 def test_tables_are_pandas_with_units(answer: api.Answer) -> None:

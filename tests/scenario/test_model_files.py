@@ -195,3 +195,36 @@ def test_a_word_that_comes_again_stands_for_the_same(word: str) -> None:
     expected = str(told) if isinstance(told, date) else told
     assert read == {"a": expected, "b": [expected], "c": expected, "1": expected}
     assert {type(part) for part in (*(read[key] for key in "ac1"), value)} == {type(expected)}
+
+
+DATA = """\
+name: own
+title: Numbers of ours
+source: {author: A, date: "2026-01-31", where: own}
+machine: m
+kernel: k
+series: {one: {}}
+rows:
+  - {series: one, x: 4, metric: operations_per_s, unit: 1/s, value: 48000, role: predict}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("value: 48000", "value: -5", "rows.0.value: should be greater than or equal to 0"),
+        (DATA[DATA.index("  - {") :], 2 * DATA[DATA.index("  - {") :], "rows.1: .* is rows.0 already"),
+        (
+            "unit: 1/s, value: 48000",
+            "unit: ratio, value: 2, over: {series: one, x: 4}",
+            "over: is the row's own place",
+        ),
+    ],
+)
+def test_a_row_that_cannot_be_is_refused(old: str, new: str, said: str, tmp_path: Path) -> None:
+    """A table pasted twice counted twice; less than nothing was an error of more than 100 %."""
+    (tmp_path / "own.yaml").write_text(DATA, "utf-8")
+    assert load_dataset("./own.yaml", tmp_path).rows
+    (tmp_path / "own.yaml").write_text(DATA.replace(old, new), "utf-8")
+    with pytest.raises(ScenarioError, match=said):
+        load_dataset("./own.yaml", tmp_path)

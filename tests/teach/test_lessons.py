@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from simfs.cli import app
-from simfs.lessons import LESSONS, lesson
-from simfs.lessons.asked import written
+from simfs.lessons import LESSONS, fitted, lesson
+from simfs.lessons.asked import Asked, written
 from simfs.lessons.catalogue import PLACE, find
 from simfs.lessons.marks import marked, parse, score
 from simfs.reports.figures.lesson import spaced
-from simfs.scenario import ScenarioError, expand
+from simfs.scenario import ScenarioError, expand, load
 
 RIGHT = st.floats(1, 1e9)
 
@@ -82,6 +82,21 @@ def test_what_is_no_guess_is_refused(text: str) -> None:
         parse(text)
 
 
+@pytest.mark.parametrize(
+    ("guess", "said"), [({1: "10k"}, "guess 1: a guess is a number"), ({7: 1}, "guess 7: was not asked for")]
+)
+def test_a_wrong_guess_in_python_is_told_before_anything_is_computed(
+    guess: dict[int, object], said: str
+) -> None:
+    asked = lesson("knee")
+    for use in (asked.mark, asked.figure):
+        with pytest.raises(ScenarioError, match=said):
+            use(guess)  # type: ignore[arg-type]
+    assert "answer" not in vars(asked)
+    with pytest.raises(TypeError, match="a value for each place"):
+        asked.mark([1, 2])  # type: ignore[arg-type]
+
+
 def test_a_lesson_is_asked_for_by_its_name_or_its_number() -> None:
     assert [find(asked).name for asked in ("knee", "1", "12")] == ["knee", "knee", "design"]
     with pytest.raises(ScenarioError, match="no such lesson"):
@@ -122,17 +137,28 @@ def test_figures_are_written_for_slides(tmp_path: Path) -> None:
     files = {path.name: path.read_bytes() for path in (tmp_path / "slides").iterdir()}
     assert set(files) == {"11_whatif.png", "11_whatif.svg", "11_whatif.pdf"}
     assert b"your guess" in files["11_whatif.svg"]
+
+
+def test_where_figures_go_is_tried_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Asked, "figure", lambda *_: pytest.fail("was computed"))
     (tmp_path / "file").touch()
-    assert ran("whatif", "--out", str(tmp_path / "file")).exit_code == 2
+    for name, place in (("whatif", tmp_path / "file"), ("knee", tmp_path / "file" / "slides")):
+        answer = ran(name, "--out", str(place))
+        assert answer.exit_code == 2
+        assert f"--out {place}: {tmp_path / 'file'} is a file" in answer.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["kne"], "did you mean 'knee'?"),
-        (["knee", "--guess", "7:1k"], "7: was not asked for"),
+        (["knee", "--guess", "7:1k"], "--guess 7: was not asked for"),
         (["spin-or-sleep", "--guess", "2u:1k"], "did you mean '2us'?"),
         (["knee", "--guess", "1:0"], "more than 0"),
+        (["knee", "--guess", ""], "--guess ''"),
+        (["--guess", "1:1k", "--out", "slides"], "--guess: name a lesson"),
         (["-c"], "name a lesson"),
     ],
 )
@@ -140,3 +166,13 @@ def test_bad_input_is_told_plainly(arguments: list[str], said: str) -> None:
     answer = ran(*arguments)
     assert answer.exit_code == 2
     assert said in answer.stderr
+
+
+def test_a_scenario_runs_with_what_was_fitted_for_its_data() -> None:
+    found = fitted("inode-hash")
+    assert [setting.partition("=")[0] for setting in found] == [
+        "machine.speed",
+        "filesystem.costs.inode_hash",
+    ]
+    assert load("inode-hash", found)
+    assert fitted("lock-cycle") == fitted("emulated-create-unlink") == ()

@@ -156,6 +156,11 @@ MISTAKES = {
         "self.taken.load() == 0",
         "mine.py:14:13: TypeError: spin_until needs a function",
     ),
+    "less than no time": (
+        "lambda: self.taken.load() == 0",
+        "lambda: self.taken.load() == 0, at_most=-5",
+        "mine.py:14:13: TypeError: spin_until: at_most is a number of ns, not -5",
+    ),
     "a word as a number": (
         "self.taken.exchange(1)",
         "self.taken == 1",

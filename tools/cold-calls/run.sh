@@ -6,19 +6,14 @@ out=$1
 shift
 here=$(dirname "$0")
 . "$here/../fresh.sh"
-work=$(mktemp -d /dev/shm/cold-calls.XXXX)
-at=$work/mounted
-mkdir "$at"
-gcc -O2 -Wall -o "$work/calls" "$here/calls.c" "$here/before.c" || exit 1
+prepare "$here/calls.c" "$here/before.c"
 printf '#include <stdio.h>\nint main(void) { return puts("hello") < 0; }\n' >"$work/hello.c"
 
 kib() { for size; do echo $((size * 1024)); done; }
 
 for filesystem in "$@"; do
-    fresh "$filesystem" "$work/image" "$at"
+    fresh "$filesystem"
     # shellcheck disable=SC2046
-    nice -n -20 taskset -c 0 "$work/calls" "$at" 12 $(kib 0 256 512 1024 2048 4096 8192 16384 32768 65536) true \
+    nice -n -20 taskset -c 0 "$program" "$at" 12 $(kib 0 256 512 1024 2048 4096 8192 16384 32768 65536) true \
         "gcc -c $work/hello.c -o $work/hello.o" | sed "s/^/$filesystem,/; s,gcc[^\,]*,gcc," >>"$out"
 done
-umount "$at"
-rm -rf "$work"

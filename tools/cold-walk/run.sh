@@ -8,48 +8,40 @@ out=$1
 shift
 here=$(dirname "$0")
 . "$here/../fresh.sh"
-image=/dev/shm/cold-walk.img
-at=$(mktemp -d)
-program=$(mktemp)
-gcc -O2 -Wall -o "$program" "$here/walk.c" || exit 1
+prepare "$here/walk.c"
+
+tell() { echo "$filesystem,$1,$2,$("$program" "${@:3}" "$at")" >>"$out"; }
+
+files() {
+    fresh "$filesystem"
+    "$program" make "$at" 100 1000
+}
 
 for filesystem in "$@"; do
-    fresh "$filesystem" "$image" "$at"
-    "$program" make "$at" 100 1000
+    files
     for turn in 1 2 3 4 5 6 7 8 9; do
-        for order in "" -i; do
-            sync -f "$at"
-            echo 2 >/proc/sys/vm/drop_caches
-            # shellcheck disable=SC2086
-            echo "$filesystem,cold,${order:-names},$("$program" $order "$at")" >>"$out"
-            # shellcheck disable=SC2086
-            echo "$filesystem,hot,${order:-names},$("$program" $order "$at")" >>"$out"
+        for order in names -i; do
+            in_state cold
+            for state in cold hot; do
+                if [ $order = names ]; then tell $state names; else tell $state -i -i; fi
+            done
         done
     done
     for turn in 1 2 3; do
         for call in stat open chmod chown; do
-            for state in cold hot; do
-                sync -f "$at"
-                [ "$state" = cold ] && echo 2 >/proc/sys/vm/drop_caches
-                echo "$filesystem,$state,$call,$("$program" "$call" "$at")" >>"$out"
-            done
+            for state in cold hot; do in_state $state && tell $state $call $call; done
         done
         [ "$filesystem" = xfs ] || continue
-        for state in cold hot; do
-            [ "$state" = cold ] && echo 2 >/proc/sys/vm/drop_caches || "$program" "$at" >/dev/null
-            echo "$filesystem,$state,bulkstat,$("$program" bulkstat "$at")" >>"$out"
-        done
+        in_state cold
+        tell cold bulkstat bulkstat
+        "$program" "$at" >/dev/null
+        tell hot bulkstat bulkstat
     done
     for turn in 1 2 3; do
         for state in cold hot; do
-            fresh "$filesystem" "$image" "$at"
-            "$program" make "$at" 100 1000
-            sync -f "$at"
-            [ "$state" = cold ] && echo 2 >/proc/sys/vm/drop_caches
-            echo "$filesystem,$state,unlink,$("$program" unlink "$at")" >>"$out"
+            files
+            in_state $state
+            tell $state unlink unlink
         done
     done
 done
-umount "$at"
-rm -f "$image" "$program"
-rmdir "$at"

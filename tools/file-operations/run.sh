@@ -6,20 +6,14 @@ out=$1
 shift
 here=$(dirname "$0")
 . "$here/../fresh.sh"
-image=/dev/shm/file-operations.img
-at=$(mktemp -d)
-program=$(mktemp)
-gcc -O2 -Wall -o "$program" "$here/operations.c" || exit 1
+prepare "$here/operations.c"
 
 for filesystem in "$@"; do
     for loop in $("$program" --list); do
         for case in "1 per-task" "2 per-task" "2 shared"; do
-            fresh "$filesystem" "$image" "$at"
+            fresh "$filesystem"
             # shellcheck disable=SC2086
             line=$("$program" "$loop" $case "$at" 100 5) && echo "$filesystem,$line" >>"$out"
         done
     done
 done
-umount "$at"
-rm -f "$image" "$program"
-rmdir "$at"

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from simfs.reports.figures.drawing import OKABE_ITO, new_figure, style, unique
+from simfs.reports.figures.drawing import OKABE_ITO, label, new_figure, style, unique
 from simfs.reports.figures.lines import line_name, measured_rates
 from simfs.reports.numbers import counted, folded, plain, plural, together
 from simfs.reports.text import error
@@ -25,12 +25,18 @@ HOLDER = (
 """What a lock's holders did while others waited."""
 
 
+MOST_SHOWN = 16
+"""Points in the figure of the locks."""
+
+
 def locks(result: ScenarioResult, top: int = 3) -> Figure:
     """The `top` locks of each variant by wait, split by what their holders did meanwhile."""
     with style():
-        points = focus(result)
+        every = focus(result)
+        points = _longest_waits(every)
         bars = [(p, lock) for p in points for lock in _long_waits(p, points, top)]
-        names = [folded(f"{line_name(p, result)}:  {lock.name}", 44) for p, lock in bars]
+        names = [f"{label(line_name(p, result), 42, 2)}: {lock.name}" for p, lock in bars]
+        names = [label(name, 44) for name in names]
         lines = max(name.count("\n") + 1 for name in names)
         figure = new_figure(6.4, 1.5 + (0.06 + 0.13 * lines) * (len(bars) + 0.7 * len(points)))
         axes = figure.add_subplot()
@@ -42,7 +48,8 @@ def locks(result: ScenarioResult, top: int = 3) -> Figure:
         axes.set_xlim(0, 1.12 * max(axes.get_xlim()))
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("tasks waiting on average (total wait / measured time)")
-        axes.set_title(f"{counted(focus_tasks(result), 'task')} on {points[0].cpus} CPUs", loc="left")
+        some = f": {len(points)} of {len(every)}, the longest waits" if len(points) < len(every) else ""
+        axes.set_title(f"{counted(focus_tasks(result), 'task')} on {points[0].cpus} CPUs{some}", loc="left")
         handles, labels = unique(axes)
         title = "while the lock's holder was"
         figure.legend(handles, labels, loc="outside lower center", ncols=2, title=title)
@@ -94,6 +101,13 @@ def _bar(axes: Axes, place: float, point: PointResult, lock: LockSummary) -> Non
         fontsize=7,
         color="#555555",
     )
+
+
+def _longest_waits(points: Sequence[PointResult]) -> list[PointResult]:
+    """The points in which tasks waited for a lock: of too many those that waited longest, in their order."""
+    waited = [p for p in points if any(lock.contended for lock in p.locks)]
+    longest = sorted(waited, key=lambda p: -max(lock.wait_total_ns for lock in p.locks))[:MOST_SHOWN]
+    return [p for p in waited if p in longest]
 
 
 def _long_waits(point: PointResult, points: Sequence[PointResult], top: int) -> list[LockSummary]:

@@ -9,19 +9,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator, NullFormatter
 from matplotlib.transforms import offset_copy
+from numpy import geomspace
 
 from simfs.reports.figures.drawing import (
     DASHES,
     MARKERS,
     OKABE_ITO,
     WIDE,
+    label,
+    more_lines,
     new_figure,
+    over_tasks,
     style,
     thousands,
     unique,
 )
 from simfs.reports.figures.lines import line_name, lines_over_tasks, rates_while_running
-from simfs.reports.numbers import folded, plain, plural
+from simfs.reports.numbers import plain, plural
 from simfs.results.focus import focus
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.scaling import Ideal, base_tasks, per_task
@@ -31,6 +35,15 @@ MOST_SHOWN = 12
 
 LEGEND = 42
 """Characters in a line of a legend of two columns."""
+
+PANEL = 24
+"""Characters in a line of the title of a small panel."""
+
+CURVE = 100
+"""Places of a line that is drawn as a curve."""
+
+TITLE_LINE = 0.13
+"""Inches of a line of such a title."""
 
 SIDE_BY_SIDE = "side by side: at the same number of tasks"
 
@@ -53,19 +66,20 @@ def throughput(result: ScenarioResult) -> Figure:
         for index, (name, points) in enumerate(lines):
             _line(axes, name, points, index)
         moved = _measured_points(axes, lines)
+        counts = [p.tasks for p in result.points]
+        axes.set_xlim(0, max(counts) * 1.03)
+        over_tasks(axes, counts)
         _linear(axes, result)
         _cpus(axes, result)
         axes.set_xlabel("tasks")
         axes.set_ylabel(f"{plural(result.operation)} per second")
         _scale(axes, result.points)
-        axes.set_xlim(0, max(p.tasks for p in result.points) * 1.03)
-        axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 4, 8], integer=True))
         thousands(axes)
         _legend_of_markers(axes, result)
         if moved:
             axes.plot([], [], linestyle="none", label=SIDE_BY_SIDE)
         handles, labels = unique(axes)
-        names = [folded(label, LEGEND) for label in labels]
+        names = [label(name, LEGEND) for name in labels]
         more = sum(name.count("\n") for name in names)
         figure.set_figheight(figure.get_figheight() + 0.075 * more)  # two columns of them, 0.15 inches a line
         figure.legend(handles, names, loc="outside lower center", ncols=2, handlelength=3.2)
@@ -78,14 +92,15 @@ def panels(result: ScenarioResult) -> Figure:
         lines = lines_over_tasks(result)
         columns = 4
         rows = -(-len(lines) // columns)
+        counts = [p.tasks for p in result.points]
         figure = new_figure(2.1 * columns, 0.7 + 1.6 * rows)
         grid = list(figure.subplots(rows, columns, sharex=True, squeeze=False).flat)
         for axes, (name, points) in zip(grid, lines, strict=False):
             _line(axes, name, points, 0)
             _measured_points(axes, [(name, points)])
-            axes.set_title(folded(name, 28), loc="left", fontsize=8)
+            axes.set_title(label(name, 28), loc="left", fontsize=8)
             _scale(axes, points)
-            axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 4, 8], integer=True))
+            over_tasks(axes, counts, ticks=4)
             axes.yaxis.set_major_formatter(EngFormatter(sep=""))
             axes.tick_params(labelbottom=True, labelsize=7)
         for axes in grid[len(lines) :]:
@@ -101,7 +116,8 @@ def cpu_time(result: ScenarioResult) -> Figure:
         lines = lines_over_tasks(result)
         columns = min(len(lines), 4)
         rows = -(-len(lines) // columns)
-        figure = new_figure(max(3.4, 1.9 * columns), 0.7 + 1.75 * rows)
+        higher = TITLE_LINE * more_lines(label(name, PANEL) for name, _ in lines)
+        figure = new_figure(max(3.4, 1.9 * columns), 0.7 + (1.75 + higher) * rows)
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         panels = list(grid.flat)
         for axes, (name, points) in zip(panels, lines, strict=False):
@@ -129,11 +145,12 @@ def warm_up(result: ScenarioResult) -> Figure:
         points = [p for p in every if p in longest]
         columns = min(len(points), 4)
         rows = -(-len(points) // columns)
-        figure = new_figure(max(3.4, 1.9 * columns), 0.7 + 1.75 * rows)
+        titles = [label(line_name(point, result), PANEL) for point in points]
+        figure = new_figure(max(3.4, 1.9 * columns), 0.7 + (1.75 + TITLE_LINE * more_lines(titles)) * rows)
         panels = list(figure.subplots(rows, columns, sharex=True, squeeze=False).flat)
-        for axes, point in zip(panels, points, strict=False):
+        for axes, point, title in zip(panels, points, titles, strict=False):
             _over_time(axes, point)
-            axes.set_title(folded(line_name(point, result), 24), loc="left", fontsize=8)
+            axes.set_title(title, loc="left", fontsize=8)
         for axes in panels[len(points) :]:
             axes.set_visible(False)
         for lowest in panels[len(points) - columns : len(points)]:
@@ -231,10 +248,14 @@ def _linear(axes: Axes, result: ScenarioResult) -> None:
     if base is None:
         return
     fastest = max(result.points, key=per_task)
-    tasks = sorted({base, *(p.tasks for p in result.points), fastest.cpus})
+    tasks = {base, *(p.tasks for p in result.points), fastest.cpus}
     line = Ideal(result)
-    ideal = [line.per_s(fastest, n) or 0.0 for n in tasks]
-    axes.plot(tasks, ideal, color="#777777", linestyle="-", linewidth=0.9, label="linear scaling", zorder=1)
+    if axes.get_xscale() == "log":  # where a straight line is a curve
+        tasks |= {round(n) for n in geomspace(base, max(tasks), CURVE)}
+    ideal = [line.per_s(fastest, n) or 0.0 for n in sorted(tasks)]
+    axes.plot(
+        sorted(tasks), ideal, color="#777777", linestyle="-", linewidth=0.9, label="linear scaling", zorder=1
+    )
 
 
 def _cpus(axes: Axes, result: ScenarioResult) -> None:
@@ -264,7 +285,7 @@ def _stack(axes: Axes, name: str, points: Sequence[PointResult]) -> None:
     axes.stackplot(
         x, *shares.values(), labels=labels, colors=colours, hatch=hatches, edgecolor="white", linewidth=0.3
     )
-    axes.set_title(folded(name, 24), loc="left", fontsize=8)
+    axes.set_title(label(name, PANEL), loc="left", fontsize=8)
+    over_tasks(axes, x, ticks=4)
     axes.set_xlim(min(x), max(x))
     axes.set_ylim(0, 100)
-    axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 4, 8], integer=True))

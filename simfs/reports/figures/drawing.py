@@ -6,8 +6,10 @@ Nothing here touches pyplot's global state.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from statistics import median
 from typing import Any
 
 import matplotlib as mpl
@@ -15,9 +17,9 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from simfs.reports.numbers import plain
+from simfs.reports.numbers import folded, plain
 
 DPI = 200
 """Resolution of PNG files."""
@@ -30,6 +32,12 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)
 
 WIDE = 100
 """Ratio of the highest to the lowest throughput from which the axis is logarithmic."""
+
+LABEL_LINES = 3
+"""Lines of a label; of a longer name the middle is left out."""
+
+FAR = 256
+"""Ratio of the most to the fewest tasks from which their axis may be logarithmic."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 9.0,
@@ -123,6 +131,39 @@ def from_zero(axes: Axes) -> None:
 def thousands(axes: Axes) -> None:
     """Numbers of the y axis as text has them."""
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y)))
+
+
+def label(text: str, width: int, lines: int = LABEL_LINES) -> str:
+    """A name in at most so many lines of `width` characters: too long words are broken, the middle is left out."""
+    shown = _broken(text, width)
+    for room in range(lines * width, 0, -1):
+        if shown.count("\n") < lines:
+            break
+        head = room * 2 // 3
+        shown = _broken(f"{text[:head].rstrip()} ... {text[head - room :].lstrip()}", width)
+    return shown
+
+
+def _broken(text: str, width: int) -> str:
+    return folded(re.sub(rf"\S{{{width}}}(?=\S)", r"\g<0> ", text), width)
+
+
+def more_lines(labels: Iterable[str]) -> int:
+    """Lines that the tallest of some labels has besides its first."""
+    return max((text.count("\n") for text in labels), default=0)
+
+
+def over_tasks(axes: Axes, counts: Sequence[int], ticks: int = 8) -> None:
+    """The axis of numbers of tasks: from 0, or logarithmic where most of them would stand in its first eighth."""
+    most = max(counts)
+    if most >= FAR * min(counts) and median(sorted(set(counts))) < most / 8:
+        axes.set_xscale("log", base=2)
+        axes.set_xlim(min(counts) / 1.2, most * 1.2)
+        axes.xaxis.set_major_locator(LogLocator(base=2, numticks=ticks))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
+        return
+    axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 4, 8], integer=True))
 
 
 def unique(axes: Axes) -> tuple[list[Artist], list[str]]:

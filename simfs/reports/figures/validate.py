@@ -146,19 +146,7 @@ def _height(draw: Draw, rows: Sequence[Row]) -> float:
 def _curves(axes: Axes, rows: Sequence[Row], x_name: str) -> None:
     """A line of predictions with its interval for each series, markers for what was measured."""
     for index, name in enumerate(dict.fromkeys(row.series for row in rows)):
-        curve = sorted((row for row in rows if row.series == name), key=lambda row: row.x)
-        colour, x = OKABE_ITO[index], [row.x for row in curve]
-        low, high = zip(*map(_ends, curve), strict=True)
-        axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
-        axes.plot(x, [_said(row) for row in curve], color=colour, linestyle=DASHES[index])
-        look: dict[str, Any] = {"marker": MARKERS[index], "markersize": 6, "markeredgecolor": colour}
-        look |= {"markeredgewidth": 1.4, "zorder": 4}
-        for row in curve:
-            face = colour if row.role == "calibrate" else "white"
-            front = {"zorder": 5} if row.role == "calibrate" else {}  # it is often alone, and under others
-            axes.plot([row.x], [row.measured], markerfacecolor=face, linestyle="none", **(look | front))
-        label = folded(name, 48)
-        axes.plot([], [], color=colour, linestyle=DASHES[index], markerfacecolor="white", label=label, **look)
+        _series(axes, name, sorted((row for row in rows if row.series == name), key=lambda row: row.x), index)
     grey: dict[str, Any] = {
         "marker": "o",
         "linestyle": "none",
@@ -187,6 +175,21 @@ def _curves(axes: Axes, rows: Sequence[Row], x_name: str) -> None:
         axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y)))
+
+
+def _series(axes: Axes, name: str, curve: Sequence[Row], index: int) -> None:
+    colour, x = OKABE_ITO[index], [row.x for row in curve]
+    low, high = zip(*map(_ends, curve), strict=True)
+    axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+    axes.plot(x, [_said(row) for row in curve], color=colour, linestyle=DASHES[index])
+    look: dict[str, Any] = {"marker": MARKERS[index], "markersize": 6, "markeredgecolor": colour}
+    look |= {"markeredgewidth": 1.4, "zorder": 4}
+    for row in curve:
+        face = colour if row.role == "calibrate" else "white"
+        front = {"zorder": 5} if row.role == "calibrate" else {}  # it is often alone, and under others
+        axes.plot([row.x], [row.measured], markerfacecolor=face, linestyle="none", **(look | front))
+    label = folded(name, 48)
+    axes.plot([], [], color=colour, linestyle=DASHES[index], markerfacecolor="white", label=label, **look)
 
 
 def _apart(places: Sequence[float]) -> list[float]:

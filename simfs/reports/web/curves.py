@@ -12,10 +12,10 @@ from typing import Any
 
 from simfs.experiments.conclusion import OUTCOMES
 from simfs.experiments.whatif import WhatIf
+from simfs.reports.axis import axis_of, levels, varied
 from simfs.reports.figures.drawing import WIDE
 from simfs.reports.figures.lines import line_name, rates_while_running
 from simfs.reports.numbers import plural
-from simfs.reports.sweep import axis_of, levels, varied
 from simfs.results.focus import focus
 from simfs.results.model import MeasuredRow, PointResult, ScenarioResult, short
 from simfs.results.scaling import Ideal

@@ -93,7 +93,8 @@ class _Request(BaseHTTPRequestHandler):
             self._send(404, "text/plain", "There is no such page.")
 
     def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
+        stated = self.headers.get("Content-Length") or "0"
+        length = int(stated) if stated.isdecimal() else LONGEST + 1
         if not self._known(self.headers.get("X-Simfs-Token", "")) or length > LONGEST:
             self._send(403, "text/plain", "Open the address that simfs lab printed.")
             return

@@ -139,8 +139,9 @@
   function bounds(specs) {
     const [spec] = specs, lines = specs.flatMap((each) => each.lines).flatMap((line) => [...line.y, ...(line.plain ? [] : [...(line.low || []), ...(line.high || [])])]);
     const ys = [...lines, ...specs.flatMap((each) => each.measured || []).flatMap((mark) => [mark.y, mark.low, mark.high])].filter((y) => y !== null && y !== undefined);
-    if (spec.ylog) return [nice(Math.min(...ys.filter((y) => y > 0)), false), nice(Math.max(...ys), true)];
-    const low = Math.min(0, ...ys), high = Math.max(...ys, low + 1e-9);
+    const positive = ys.filter((y) => y > 0);
+    if (spec.ylog && positive.length) return [nice(Math.min(...positive), false), nice(Math.max(...positive), true)];
+    const low = Math.min(0, ...ys), high = Math.max(...ys, low) || 1;
     return [low && low * 1.08, high * 1.06];
   }
 
@@ -148,17 +149,20 @@
   function plot(host, spec, told) {
     const data = aligned(spec.lines), xs = data[0], ink = css("--ink"), grid = css("--edge"), font = "12px system-ui, sans-serif";
     const all = [...xs, ...(spec.measured || []).map((mark) => mark.x)], first = Math.min(...all), last = Math.max(...all), pad = (last - first || 1) * 0.03;
-    const left = spec.words || spec.xsplits ? first - pad : Math.min(0, first), [bottom, top] = spec.bounds;
+    // As over_tasks has it in figures: most numbers would stand in the first eighth.
+    const far = !spec.words && !spec.xsplits && first > 0 && last >= 256 * first && xs[Math.floor(xs.length / 2)] < last / 8;
+    const left = far ? first / 1.2 : spec.words || spec.xsplits ? first - pad : Math.min(0, first), [bottom, top] = spec.bounds;
     const axis = {stroke: ink, font, labelFont: font, grid: {stroke: grid, width: 0.7}, ticks: {stroke: grid, width: 0.7}, labelSize: spec.small ? 0 : 20};
-    const x = {...axis, label: spec.small ? undefined : spec.xlabel, values: (u, splits) => splits.map(spec.xname), space: spec.small ? 30 : 45};
-    if (spec.xsplits) x.splits = () => spec.xsplits;
+    const x = {...axis, label: spec.small ? undefined : spec.xlabel, values: (u, splits) => splits.map((v) => v === null ? "" : spec.xname(v)), space: spec.small ? 30 : 45};
+    const powers = Array.from({length: 40}, (_, i) => (spec.small ? 8 : 2) ** i).filter((v) => v >= first && v <= last);
+    if (spec.xsplits || far) x.splits = () => far ? powers : spec.xsplits;
     else if (all.every(Number.isInteger)) x.incrs = [1, 2, 4, 8, 10, 16, 20, 32, 50, 64, 100, 128, 200, 500, 1000, 1e4, 1e5, 1e6];
     const y = {...axis, label: spec.small ? undefined : spec.ylabel, size: spec.small ? 46 : 72, values: (u, splits) => splits.map((v) => v === null ? "" : spec.small && spec.brief ? brief(v) : spec.yname(v))};
     const u = new uPlot({
       width: Math.max(host.clientWidth, 200), height: spec.small ? 170 : Math.max(260, Math.min(430, host.clientWidth * 0.55)),
       legend: {show: false}, padding: [10, 14, 0, 0],
       cursor: {y: false, drag: {x: false, y: false}, points: {size: 9}, sync: {key: spec.group}},
-      scales: {x: {time: false, range: () => [left, last + pad]}, y: {distr: spec.ylog ? 3 : 1, range: () => [bottom, top]}},
+      scales: {x: {time: false, distr: far ? 3 : 1, log: 2, range: () => [left, far ? last * 1.2 : last + pad]}, y: {distr: spec.ylog && bottom > 0 ? 3 : 1, range: () => [bottom, top]}},
       axes: [x, y],
       series: [{}, ...spec.lines.map((line) => ({
         label: line.name, stroke: line.style.colour, dash: line.style.dash, spanGaps: true, points: {show: false},

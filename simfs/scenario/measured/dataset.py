@@ -84,7 +84,7 @@ class Row(Section):
     unit: str = Field(
         description="That of the metric, or 'ratio' of what is over another; so that a reader need not know it."
     )
-    value: StrictFloat
+    value: Annotated[StrictFloat, Field(ge=0)]
     low: StrictFloat | None = Field(default=None, description="Lowest of the runs.")
     high: StrictFloat | None = Field(default=None, description="Highest of the runs.")
     approx: StrictBool = False
@@ -113,6 +113,12 @@ class Row(Section):
             raise refusal(f"over: {self.metric} is a share already, and no ratio is made of it")
         if self.over is not None and self.role == "calibrate":
             raise refusal("over: nothing is fitted to a ratio; its role is predict or info")
+        if (
+            self.over is not None
+            and self.role == "predict"
+            and self.over == Base(series=self.series, x=self.x)
+        ):
+            raise refusal("over: is the row's own place, where every ratio is 1; its role is info")
         return self
 
     @model_validator(mode="after")
@@ -143,6 +149,19 @@ class Dataset(Section):
         default=(), description="Dotted keys that may be fitted on the calibrate rows; any, when absent."
     )
     notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _rows_once(self) -> Self:
+        """A row that stands twice would count twice; with another value it is another measurement."""
+        seen: dict[tuple[object, ...], int] = {}
+        for number, row in enumerate(self.rows):
+            over = row.over and (row.over.series, row.over.x)
+            first = seen.setdefault((row.series, row.x, row.metric, row.value, over), number)
+            if first != number:
+                raise refusal_at(
+                    ("rows", number), f"{row.metric} of this place and value is rows.{first} already"
+                )
+        return self
 
     @model_validator(mode="after")
     def _rows_have_series(self) -> Self:

@@ -1,0 +1,43 @@
+"""Where the texts of a figure lie, and that none lies over another or outside."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from simfs.reports.figures.drawing import style
+
+
+def beyond_view(axis: Axis) -> list[Text]:
+    """Tick labels that exist but are not drawn, because their ticks lie outside the axes."""
+    low, high = sorted(axis.get_view_interval())
+    ticks = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=False)
+    return [label for place, label in ticks if not low <= place <= high]
+
+
+@cache
+def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
+    """Where each visible text of a figure lies, in pixels."""
+    with style():  # all of it: who asks for ticks later, with other fonts, is given other ticks
+        figure.draw_without_rendering()
+        axes = [axis for each in figure.axes for axis in (each.xaxis, each.yaxis)]
+        beyond = {id(t) for axis in axes for t in beyond_view(axis)}
+        every = [t for t in figure.findobj(Text) if isinstance(t, Text) and id(t) not in beyond]
+        texts = [t for t in every if t.get_visible() and t.get_text()]
+        return [(t.get_text(), t.get_window_extent()) for t in texts if t.get_window_extent().width > 0]
+
+
+def assert_no_overlap(figure: Figure) -> None:
+    found = boxes(figure)
+    page = figure.bbox.padded(1)
+    for name, box in found:
+        assert page.contains(box.x0, box.y0), name
+        assert page.contains(box.x1, box.y1), name
+    for (one, a), (other, b) in combinations(found, 2):
+        overlap = Bbox.intersection(a, b)
+        assert overlap is None or min(overlap.width, overlap.height) < 1, (one, other)
