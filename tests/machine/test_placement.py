@@ -91,6 +91,24 @@ def test_the_cpu_before_the_last_one_is_looked_at_first(recent: bool, goes_to: i
     assert here.woken(task, by=3) == goes_to
 
 
+@pytest.mark.parametrize(("noted", "goes_to"), [(True, 1), (False, 2)])
+def test_who_wakes_another_counts_its_own_cpu_as_the_last_one(noted: bool, goes_to: int) -> None:
+    here = Machines(4, idle=(1, 2), recent_cpu=True, waker_recent_cpu=noted, wake_scan="all")
+    task = here.busy[0]
+    task.recent_used_cpu = here.cpus[2]
+    here.woken(here.task(1), by=0)
+    assert here.woken(task, by=3) == goes_to
+
+
+@pytest.mark.parametrize(("noted", "kept"), [(True, 3), (False, 0)])
+def test_a_cpu_that_was_busy_is_looked_at_again_if_only_wakers_note_theirs(noted: bool, kept: int) -> None:
+    here = Machines(4, idle=(1,), recent_cpu=True, waker_recent_cpu=noted, wake_scan="all")
+    task = here.task(0)
+    task.recent_used_cpu = here.cpus[3]
+    assert here.woken(task, by=2) == 1
+    assert task.recent_used_cpu is here.cpus[kept]
+
+
 def test_without_an_idle_cpu_it_goes_to_the_less_loaded_of_its_own_and_its_wakers() -> None:
     here = Machines(4)
     here.load(1000)
