@@ -214,6 +214,8 @@ rules! {
     "xfs.attribute_forks" => attribute_forks: bool = true;
     /// It is built with `CONFIG_XFS_DEBUG`.
     "xfs.debug" => xfs_debug: bool = false;
+    /// Who takes or frees an inode asks whether the count of free ones is below zero (`xfs_mod_ifree`).
+    "xfs.ifree_compare" => ifree_compare: bool = false;
     /// The buffers of a group are in a hash table that grows (`pag_buf_hash`), not in a tree.
     "xfs.buffer_hash" => buffer_hash: bool = true;
     /// Who frees unlinked inodes (`xfs_inodegc`).
