@@ -6,10 +6,13 @@ Shown on the machine on SimPy; `test_two_machines` has the native one do the sam
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from busy_machines import MS, US, Machines
+from machines import assert_same
 
+from engine import Spec, simulate
 from simfs.machine.cpus.cpu import Phase
 from simfs.machine.sched.policy import Leaving
 from simfs.machine.sched.run_queue import Level
@@ -498,3 +501,19 @@ def test_the_stopper_moves_who_calls_exec_for_two_switches_and_the_waiter_runs()
     assert m.cpus[0].phase is Phase.SWITCHING
     m.machine.clock.env.run(until=3 * US + 1)
     assert m.cpus[0].current is waiter
+
+
+def test_both_machines_note_wakers_cpus(tmp_path: Path) -> None:
+    def clients(noted: bool) -> Spec:
+        scenario = tmp_path / "clients.yaml"
+        scenario.write_text(
+            "simfs: 1\nname: m\ntitle: m\nmachine: server-24\n"
+            f"kernel: {{profile: linux-5.5, rules: {{sched.waker_recent_cpu: {str(noted).lower()}}}}}\n"
+            "filesystem: {kind: xfs, size: 8 GiB}\ndevice: nvme\n"
+            "workload: {kind: mix, tasks: 4, order: in-turn, operations: [{op: append, size: 4 KiB}, {op: fsync}]}\n"
+        )
+        (point,) = expand(load(scenario))
+        return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 2e6}
+
+    assert simulate(clients(True)).migrations != simulate(clients(False)).migrations
+    assert_same(clients(True))

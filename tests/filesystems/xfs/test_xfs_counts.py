@@ -26,10 +26,11 @@ def spec(path: Path, kernel: str | dict[str, Any], tasks: int = 1, *, cpus: int 
         "initial_files": files,
         "operations": [{"op": "create"}, {"op": "unlink"}],
     }
+    machine = {"profile": "server-24", "cpus": cpus, "cpus_per_llc": cpus, "cpus_per_socket": cpus}
     scenario = path / "counts.yaml"
     scenario.write_text(
-        f"simfs: 1\nname: m\ntitle: m\nmachine: {{profile: server-24, cpus: {cpus}, cpus_per_llc: {cpus}, cpus_per_socket: {cpus}}}\n"
-        f"kernel: {json.dumps(kernel)}\nfilesystem: {{kind: xfs, size: 64 GiB, agcount: 16}}\nworkload: {json.dumps(workload)}\n"
+        f"simfs: 1\nname: m\ntitle: m\nmachine: {json.dumps(machine)}\nkernel: {json.dumps(kernel)}\n"
+        f"filesystem: {{kind: xfs, size: 64 GiB, agcount: 16}}\nworkload: {json.dumps(workload)}\n"
     )
     (point,) = expand(load(scenario))
     return to_run_spec(point, 0) | {"warmup_ns": 1e6, "duration_ns": 5e6}
