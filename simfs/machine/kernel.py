@@ -81,6 +81,8 @@ class Kernel:
     """How many CPUs a wake-up looks at for an idle one: `all`, `proportional`, `utilization`, `none`."""
     recent_cpu: bool
     """A wake-up looks at the CPU before the last one too."""
+    waker_recent_cpu: bool
+    """Who wakes a task notes its own CPU as that one."""
     kthread_stacking: bool
     """Whom a kernel thread of its own CPU wakes stays there if that has nothing else to do."""
     wakeup_queue: bool
@@ -189,6 +191,7 @@ class Kernel:
             groups=rules["sched.groups"],
             wake_scan=rules["sched.wake_scan"],
             recent_cpu=rules["sched.recent_cpu"],
+            waker_recent_cpu=rules["sched.waker_recent_cpu"],
             kthread_stacking=rules["sched.kthread_stacking"],
             wakeup_queue=rules["sched.wakeup_queue"],
             descheduling=rules["sched.descheduling"],

@@ -6,6 +6,12 @@ from faults.fault import E, Fault, M
 
 MACHINE = [
     Fault(
+        "placement: who wakes others does not note its own CPU",
+        M + "sched/placement.rs",
+        "        if self.kernel.rules.waker_recent_cpu {",
+        "        if !FAULT && self.kernel.rules.waker_recent_cpu {",
+    ),
+    Fault(
         "debug_spinlock: who releases does not look at the owner",
         M + "locks/spinlock.rs",
         "    cx.state().touch_lock(cx.id, lock, Access::Read);",

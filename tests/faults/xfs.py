@@ -8,6 +8,12 @@ from faults.fault import E, Fault, X
 
 XFS = [
     Fault(
+        "xfs counts: free inodes are added up however many there are",
+        E + "filesystems/percpu_counters.rs",
+        "        if count > self.enough {",
+        "        if !FAULT && count > self.enough {",
+    ),
+    Fault(
         "xfs write-back: waits for the AGF of the last block's group",
         X + "operations/fsync.rs",
         "for agno in (first..count).chain(0..first) {",

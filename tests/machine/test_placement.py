@@ -6,10 +6,13 @@ Shown on the machine on SimPy; `test_two_machines` has the native one do the sam
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from busy_machines import MS, US, Machines
+from machines import assert_same
 
+from engine import Spec, simulate
 from simfs.machine.cpus.cpu import Phase
 from simfs.machine.sched.policy import Leaving
 from simfs.machine.sched.run_queue import Level
@@ -89,6 +92,24 @@ def test_the_cpu_before_the_last_one_is_looked_at_first(recent: bool, goes_to: i
     task = here.task(0)
     task.recent_used_cpu = here.cpus[2]
     assert here.woken(task, by=3) == goes_to
+
+
+@pytest.mark.parametrize(("noted", "goes_to"), [(True, 1), (False, 2)])
+def test_who_wakes_another_counts_its_own_cpu_as_the_last_one(noted: bool, goes_to: int) -> None:
+    here = Machines(4, idle=(1, 2), recent_cpu=True, waker_recent_cpu=noted, wake_scan="all")
+    task = here.busy[0]
+    task.recent_used_cpu = here.cpus[2]
+    here.woken(here.task(1), by=0)
+    assert here.woken(task, by=3) == goes_to
+
+
+@pytest.mark.parametrize(("noted", "kept"), [(True, 3), (False, 0)])
+def test_a_cpu_that_was_busy_is_looked_at_again_if_only_wakers_note_theirs(noted: bool, kept: int) -> None:
+    here = Machines(4, idle=(1,), recent_cpu=True, waker_recent_cpu=noted, wake_scan="all")
+    task = here.task(0)
+    task.recent_used_cpu = here.cpus[3]
+    assert here.woken(task, by=2) == 1
+    assert task.recent_used_cpu is here.cpus[kept]
 
 
 def test_without_an_idle_cpu_it_goes_to_the_less_loaded_of_its_own_and_its_wakers() -> None:
@@ -480,3 +501,19 @@ def test_the_stopper_moves_who_calls_exec_for_two_switches_and_the_waiter_runs()
     assert m.cpus[0].phase is Phase.SWITCHING
     m.machine.clock.env.run(until=3 * US + 1)
     assert m.cpus[0].current is waiter
+
+
+def test_both_machines_note_wakers_cpus(tmp_path: Path) -> None:
+    def clients(noted: bool) -> Spec:
+        scenario = tmp_path / "clients.yaml"
+        scenario.write_text(
+            "simfs: 1\nname: m\ntitle: m\nmachine: server-24\n"
+            f"kernel: {{profile: linux-5.5, rules: {{sched.waker_recent_cpu: {str(noted).lower()}}}}}\n"
+            "filesystem: {kind: xfs, size: 8 GiB}\ndevice: nvme\n"
+            "workload: {kind: mix, tasks: 4, order: in-turn, operations: [{op: append, size: 4 KiB}, {op: fsync}]}\n"
+        )
+        (point,) = expand(load(scenario))
+        return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 2e6}
+
+    assert simulate(clients(True)).migrations != simulate(clients(False)).migrations
+    assert_same(clients(True))

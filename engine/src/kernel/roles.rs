@@ -20,7 +20,7 @@ pub const ROLES: [(&str, &str); 61] = [
     ("block.private_lock", "the buffers in a device's page cache, against who looks for one"),
     ("brd.lock", "the pages of a RAM disk"),
     ("md.lock", "an md array, against who asks for a flush of its members"),
-    ("vfs.percpu_counter", "a count of which each CPU keeps a part, while a statfs adds them up"),
+    ("vfs.percpu_counter", "a count of which each CPU keeps a part, while somebody adds them up"),
     ("vfs.d_lock", "a dentry: its count of references"),
     ("vfs.file_lock", "the table of open files that the threads of a process share"),
     ("vfs.flc_lock", "the locked ranges of a file, or of all (before 3.11)"),

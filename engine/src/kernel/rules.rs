@@ -86,6 +86,8 @@ rules! {
     "sched.wake_scan" => wake_scan: sched::WakeScan = sched::WakeScan::Utilization;
     /// A wake-up looks at the CPU before the last one too (`recent_used_cpu`).
     "sched.recent_cpu" => recent_cpu: bool = true;
+    /// Who wakes a task notes its own CPU as that one, so it mostly has no other to go to (`current->recent_used_cpu`).
+    "sched.waker_recent_cpu" => waker_recent_cpu: bool = false;
     /// Whom a kernel thread of its own CPU wakes stays there if that has nothing else to do (`is_per_cpu_kthread`).
     "sched.kthread_stacking" => kthread_stacking: bool = true;
     /// Who wakes somebody on an idle CPU leaves most of it to that CPU (`ttwu_queue_wakelist`).
@@ -212,6 +214,8 @@ rules! {
     "xfs.attribute_forks" => attribute_forks: bool = true;
     /// It is built with `CONFIG_XFS_DEBUG`.
     "xfs.debug" => xfs_debug: bool = false;
+    /// Who takes or frees an inode asks whether the count of free ones is below zero (`xfs_mod_ifree`).
+    "xfs.ifree_compare" => ifree_compare: bool = false;
     /// The buffers of a group are in a hash table that grows (`pag_buf_hash`), not in a tree.
     "xfs.buffer_hash" => buffer_hash: bool = true;
     /// Who frees unlinked inodes (`xfs_inodegc`).

@@ -37,7 +37,10 @@ class Placement:
         if task.pinned:
             return task.cpu
         target = task.cpu if waker is None else self._wake_affine(task, waker)
-        return self._select_idle_sibling(task, waker, target)
+        chosen = self._select_idle_sibling(task, waker, target)
+        if self._kernel.waker_recent_cpu and waker is not None and not self._wake_wide(waker, task):
+            waker.recent_used_cpu = waker.cpu
+        return chosen
 
     def _wake_affine(self, task: Task, waker: Task) -> Cpu:
         """The waker's CPU or the previous one (`wake_affine`): the previous one if it idles, else the less loaded."""
@@ -72,10 +75,13 @@ class Placement:
             return previous
         if self._kernel.kthread_stacking and waker is not None and _stacks(waker, previous):
             return previous
-        recent, task.recent_used_cpu = task.recent_used_cpu, previous
+        recent = task.recent_used_cpu
         near = recent is not None and self._topology.share_llc(recent.number, target.number)
         candidate = near and recent is not previous and recent is not target
-        if self._kernel.recent_cpu and candidate and recent and self._scheduler.is_idle(recent):
+        found = self._kernel.recent_cpu and candidate and recent and self._scheduler.is_idle(recent)
+        if found or not self._kernel.waker_recent_cpu:
+            task.recent_used_cpu = previous
+        if found and recent:
             return recent
         found = self._scan(previous if waker is None else waker.cpu, previous, target)
         return target if found is None else found

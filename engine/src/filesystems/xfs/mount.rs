@@ -24,6 +24,7 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::fs_type::FsType;
 use crate::filesystems::log_area::LogArea;
+use crate::filesystems::percpu_counters::ComparedCounter;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
 use crate::kernel::vfs::Atime;
@@ -174,6 +175,8 @@ pub struct Xfs {
     pub(super) inodegc_queue: Option<WorkQueue>,
     pub(super) inactivation: Inactivation,
     pub(super) unlinked: UnlinkedList,
+    /// `m_ifree`, where it is compared with zero.
+    free_inodes: Option<ComparedCounter>,
     pub(super) clusters: Clusters,
     /// What the other blocks contain.
     pub(super) contents: Contents,
@@ -225,7 +228,7 @@ impl Xfs {
         // mkfs.xfs puts it into the group in the middle.
         let before = u64::from(geometry.agcount / 2) * u64::from(geometry.agblocks);
         let area = LogArea::new(bytes(before), bytes(u64::from(geometry.logblocks)));
-        let sb = SuperBlock::new(m, &XFS, costs)?;
+        let (sb, part_time) = (SuperBlock::new(m, &XFS, costs)?, costs.sum(&["ifree_sum_cpu"])?);
         let fs = Self {
             layout: RefCell::new(layout),
             costs: OperationCosts::new(costs)?,
@@ -250,6 +253,7 @@ impl Xfs {
             inodegc_queue: (costs.rules().statfs_inodegc == StatfsInodegc::Flush).then(|| WorkQueue::new(m)),
             inactivation,
             unlinked: costs.rules().iunlink,
+            free_inodes: costs.rules().ifree_compare.then(|| ComparedCounter::new(m, part_time)),
             clusters: Clusters::new(
                 m,
                 footprints.buffer + count("xfs_inode_cluster.data")?,
@@ -299,6 +303,14 @@ impl Xfs {
         for cpu in 0..cpus {
             let fs = self.clone();
             host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| Self::rehash_worker(m, fs, cpu));
+        }
+    }
+
+    /// `xfs_mod_ifree` of a transaction that takes or frees an inode, as it commits, with its locks held.
+    pub(super) async fn mod_ifree<M: Machine>(&self, m: &M) {
+        if let Some(counter) = &self.free_inodes {
+            let free = self.layout.borrow().free_inodes();
+            counter.change(m, free).await;
         }
     }
 

@@ -24,7 +24,20 @@ impl State {
         }
         let previous = task.cpu;
         let target = waker.map_or(previous, |waker| self.wake_affine(id, waker, previous));
-        self.select_idle_sibling(id, waker, previous, target)
+        let chosen = self.select_idle_sibling(id, waker, previous, target);
+        if self.kernel.rules.waker_recent_cpu {
+            self.note_cpu_of(waker, id);
+        }
+        chosen
+    }
+
+    /// Who wakes a task that may come to it counts its own CPU as the one that it used last.
+    #[inline(never)]
+    fn note_cpu_of(&mut self, waker: Option<TaskId>, wakee: TaskId) {
+        if let Some(waker) = waker.filter(|&waker| !self.wake_wide(waker, wakee)) {
+            let waker = &mut self.tasks[waker as usize];
+            waker.recent_used_cpu = waker.cpu;
+        }
     }
 
     /// The waker's CPU or the previous one (`wake_affine`): the previous one if it idles, else that with less load.
@@ -107,9 +120,13 @@ impl State {
         if self.kernel.rules.kthread_stacking && waker.is_some_and(|waker| self.stacks(waker, previous)) {
             return previous;
         }
-        let recent = std::mem::replace(&mut self.tasks[id as usize].recent_used_cpu, previous);
+        let recent = self.tasks[id as usize].recent_used_cpu;
         let candidate = recent != previous && recent != target && self.topology.share_llc(recent, target);
-        if self.kernel.rules.recent_cpu && candidate && self.is_idle(recent) {
+        let found = self.kernel.rules.recent_cpu && candidate && self.is_idle(recent);
+        if found || !self.kernel.rules.waker_recent_cpu {
+            self.tasks[id as usize].recent_used_cpu = previous;
+        }
+        if found {
             return recent;
         }
         self.scan(waker, previous, target).unwrap_or(target)

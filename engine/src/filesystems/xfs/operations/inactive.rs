@@ -222,6 +222,7 @@ impl Xfs {
         let agino = self.number(inode.ino).agino;
         let items = [inode.item(), group.agi_of_unlinked(agino).item()];
         self.log.commit(m, Logged::items(items).buffers(&group.records_of(agino)).buffers(&inodes)).await;
+        self.mod_ifree(m).await;
         m.run(Account::System, c.commit).await;
         inode.iunlock(m).await; // the inode is the transaction's own: released first
         group.agi.unlock(m).await;

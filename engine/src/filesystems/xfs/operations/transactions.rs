@@ -204,6 +204,7 @@ impl Xfs {
             logged = logged.buffers(&[group.agf]).further(2);
         }
         self.log.commit(m, logged).await;
+        self.mod_ifree(m).await;
         m.run(Account::System, self.costs.commit_time(form, allocates)).await;
     }
 

@@ -207,6 +207,11 @@ impl Layout {
         self.groups.groups[agno as usize].iunlink_remove(agino)
     }
 
+    /// Of all groups (`m_ifree`).
+    pub fn free_inodes(&self) -> u64 {
+        self.groups.groups.iter().map(|group| group.free_inodes()).sum()
+    }
+
     /// Frees an inode (`xfs_difree`), and its chunk if that was the last one in use.
     pub fn ifree(&mut self, ino: u64) -> Freed {
         let (agno, agino) = self.geometry().split_ino(ino);
