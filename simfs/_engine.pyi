@@ -182,6 +182,22 @@ class _Machine(Protocol):
         `asks`: what it is, and times alone, beside a neighbour, in the pipe, in the flash; `span`: first byte, bytes,
         whether written.
         """
+    def submit_plugged(
+        self,
+        task: int,
+        device: int,
+        asks: tuple[str, int, int, int, int],
+        span: tuple[int, int, bool] | None,
+        then: tuple[str, int, int | None],
+        /,
+    ) -> None:
+        """Add the same to the plug of `task`, which holds it until it is flushed, or the task sleeps."""
+    def wake_plugged(self, task: int, other: int, /) -> None:
+        """Add a wake-up of `other`, who serves requests, to the plug of `task`."""
+    def flush_plug(self, task: int, /) -> None:
+        """Let go of what the plug of `task` holds."""
+    def plug_flushed(self, task: int, /) -> int:
+        """How often the plug of `task` was flushed."""
     def is_locked(self, task: int, lock: int, /) -> bool:
         """Return whether somebody holds a lock, for a task that has looked at what lies beside its word."""
     def hand_to_device(self, lock: int, /) -> bool:

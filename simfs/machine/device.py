@@ -148,12 +148,27 @@ class Device:
         unlocks: BitLock | Semaphore | None = None,
     ) -> None:
         """Submit a request; a semaphore is held by the device until the request is done."""
-        self.machine.note_cpu("submit", cpu, self)
-        request = Request(self.machine.requests.take(), task, cpu, io, self.machine.now, then, unlocks)
+        self.expect_end(then)
+        self.submit_expected(task, cpu, io, then, unlocks)
+
+    def expect_end(self, then: Completion | Semaphore) -> None:
+        """A request is to come whose end completes or releases `then`."""
         if isinstance(then, Semaphore):
             then.hand_to_device()
         else:
             then.requests += 1
+
+    def submit_expected(
+        self,
+        task: int,
+        cpu: Cpu,
+        io: Io,
+        then: Completion | Semaphore,
+        unlocks: BitLock | Semaphore | None = None,
+    ) -> None:
+        """It comes."""
+        self.machine.note_cpu("submit", cpu, self)
+        request = Request(self.machine.requests.take(), task, cpu, io, self.machine.now, then, unlocks)
         if not self._merge(request):
             self._waiting.insert(self._queued() if self._does_alone(io) else len(self._waiting), request)
             self._serve()

@@ -17,6 +17,7 @@ from simfs.machine.chains import Reason
 from simfs.machine.clock import What
 from simfs.machine.cpus.cpu import Account, Cpu
 from simfs.machine.cpus.turns import Turns
+from simfs.machine.plug import Plug
 from simfs.machine.sched.entity import Entity
 from simfs.machine.sched.run_queue import Level
 from simfs.machine.statistics import TaskKind
@@ -130,6 +131,7 @@ class Task:
         self._idle_clock: Time = 0
         """For how long its CPU had idled when its state last changed."""
         self.recent_used_cpu = self.cpu
+        self.plug = Plug(self)
         self.flips_since = self.machine.now
 
     def __repr__(self) -> str:

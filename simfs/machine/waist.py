@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 from simfs._engine import Program
@@ -154,11 +155,45 @@ class Waist:
         then: tuple[str, int, int | None],
     ) -> None:
         """Submit a request to a device, which completes or releases a lock, and may release another one."""
+        io, done, unlocks = self._request(asks, span, then)
+        self.machine.devices[device].submit(task, self._task(task).cpu, io, done, unlocks)
+
+    def _request(
+        self,
+        asks: tuple[str, int, int, int, int],
+        span: tuple[int, int, bool] | None,
+        then: tuple[str, int, int | None],
+    ) -> tuple[Io, Completion | Semaphore, BitLock | Semaphore | None]:
         done, unlocks = (None if lock is None else self.machine.locks[lock] for lock in then[1:])
         assert isinstance(done, Completion | Semaphore)
         assert isinstance(unlocks, BitLock | Semaphore | None)
-        io = Io(*asks, None if span is None else Span(*span))
-        self.machine.devices[device].submit(task, self._task(task).cpu, io, done, unlocks)
+        return Io(*asks, None if span is None else Span(*span)), done, unlocks
+
+    def submit_plugged(
+        self,
+        task: int,
+        device: int,
+        asks: tuple[str, int, int, int, int],
+        span: tuple[int, int, bool] | None,
+        then: tuple[str, int, int | None],
+    ) -> None:
+        """Add a request to a task's plug."""
+        io, done, unlocks = self._request(asks, span, then)
+        to, cpu = self.machine.devices[device], self._task(task).cpu
+        to.expect_end(done)
+        self._task(task).plug.hold(partial(to.submit_expected, task, cpu, io, done, unlocks))
+
+    def wake_plugged(self, task: int, other: int) -> None:
+        """Add a wake-up of `other` to the plug of `task`."""
+        self._task(task).plug.hold(self._task(other))
+
+    def flush_plug(self, task: int) -> None:
+        """Let go of what a task's plug holds."""
+        self._task(task).plug.flush()
+
+    def plug_flushed(self, task: int) -> int:
+        """How often the plug of a task was flushed."""
+        return self._task(task).plug.flushed
 
     def is_locked(self, task: int, lock: int) -> bool:
         """Whether somebody holds a lock."""

@@ -8,6 +8,12 @@ from faults.fault import B, E, Fault
 
 BTRFS = [
     Fault(
+        "btrfs: blocks of the log are not kept for the block of its root",
+        B + "log/mod.rs",
+        "        let log = self.roots.submit(m, &self.root).await;",
+        "        let log = self.roots.submit(m, &self.root).await;\n        if FAULT { m.flush_plug(); }",
+    ),
+    Fault(
         "files that are there before a run come while workers are in their tree",
         E + "population/mounted/files.rs",
         "        come_to_rest(m, fs).await;",

@@ -12,6 +12,18 @@ MACHINE = [
         "        if !FAULT && self.kernel.rules.waker_recent_cpu {",
     ),
     Fault(
+        "plug: who sleeps keeps what it holds",
+        M + "sched/scheduler.rs",
+        "        if self.tasks[id as usize].plugged {",
+        "        if self.tasks[id as usize].plugged && !FAULT {",
+    ),
+    Fault(
+        "plug: it holds more requests than the kernel's",
+        M + "plug.rs",
+        ".held.len() >= MOST {",
+        ".held.len() >= (if FAULT { 2 * MOST } else { MOST }) {",
+    ),
+    Fault(
         "debug_spinlock: who releases does not look at the owner",
         M + "locks/spinlock.rs",
         "    cx.state().touch_lock(cx.id, lock, Access::Read);",

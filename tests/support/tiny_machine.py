@@ -180,6 +180,17 @@ class TinyMachine:
     ) -> None:
         self.calls[f"submit, then {then[0]}"] += 1
 
+    submit_plugged = submit
+
+    def wake_plugged(self, task: int, other: int) -> None:
+        self.wake(task, other)
+
+    def flush_plug(self, task: int) -> None:
+        self.calls["flush_plug"] += 1
+
+    def plug_flushed(self, task: int) -> int:
+        return self.calls["flush_plug"]
+
     def is_locked(self, task: int, lock: int) -> bool:
         return bool(self.locks[lock])
 

@@ -107,10 +107,20 @@ enum Job {
 /// other at the beginning of the disk.
 pub type Place = Option<u64>;
 
+/// A request in the plug of a task, which has been flushed so often before.
+struct Plugged {
+    task: TaskId,
+    flushed: u64,
+    request: Request,
+    part: Part,
+}
+
 /// Requests that wait for a worker, and workers that wait for requests.
 #[derive(Default)]
 struct Queue {
     requests: RefCell<VecDeque<(Time, Part)>>,
+    plugged: RefCell<Vec<Plugged>>,
+    workers: RefCell<Vec<TaskId>>,
     idle: RefCell<Vec<TaskId>>,
 }
 
@@ -285,6 +295,32 @@ impl BlockDevice {
         behind + self.timing.draw(request)
     }
 
+    /// Submits a request under the task's plug, and goes on: it comes to the device when the plug is flushed. Who serves requests himself
+    /// has none.
+    pub async fn submit_plugged<M: Machine>(&self, m: &M, request: Request, done: LockId) {
+        match &self.server {
+            Server::Submitter => return self.submit(m, request, End::Complete(done)).await,
+            Server::Hardware(device) => {
+                m.run(Account::System, self.submit).await;
+                m.submit_plugged(*device, self.timing.io(request), Then::Complete(done));
+            }
+            Server::Worker(queue) => {
+                m.run(Account::System, self.submit).await;
+                queue.workers.borrow().iter().for_each(|&worker| m.wake_plugged(worker));
+                let (task, part) = (m.task(), Part::Alone(End::Complete(done)));
+                queue.plugged.borrow_mut().push(Plugged { task, flushed: m.plug_flushed(task), request, part });
+            }
+        }
+    }
+
+    /// What was in plugs that have been flushed waits for a worker now.
+    fn take_flushed<M: Machine>(&self, m: &M, queue: &Queue) {
+        let out = |plugged: &mut Plugged| m.plug_flushed(plugged.task) > plugged.flushed;
+        for Plugged { request, part, .. } in queue.plugged.borrow_mut().extract_if(.., out) {
+            queue.requests.borrow_mut().push_back((self.copy(m, request), part));
+        }
+    }
+
     /// Gives a request to who serves it.
     fn issue<M: Machine>(&self, m: &M, request: Request, part: Part) {
         let device = match &self.server {
@@ -350,7 +386,9 @@ impl BlockDevice {
     async fn worker<M: Machine>(m: M, device: Rc<Self>) {
         let Server::Worker(queue) = &device.server else { return };
         m.at("device worker");
+        queue.workers.borrow_mut().push(m.task());
         loop {
+            device.take_flushed(&m, queue);
             let next = queue.requests.borrow_mut().pop_front();
             match next {
                 Some((service, part)) => {
@@ -360,9 +398,11 @@ impl BlockDevice {
                 }
                 None => {
                     queue.idle.borrow_mut().push(m.task());
-                    while queue.idle.borrow().contains(&m.task()) {
+                    while queue.idle.borrow().contains(&m.task()) && queue.requests.borrow().is_empty() {
                         m.park().await;
+                        device.take_flushed(&m, queue);
                     }
+                    queue.idle.borrow_mut().retain(|&idle| idle != m.task());
                 }
             }
         }

@@ -5,6 +5,7 @@ use super::chains::Reason;
 use super::cpus::wheel;
 use super::device::Submitter;
 use super::lock::LockKind;
+use super::plug::Held;
 use super::primitives::Suspend;
 use super::queue::Happening;
 use super::sched::spawn::spawn;
@@ -222,6 +223,25 @@ impl Machine for Context {
         let mut s = self.state();
         let then = s.release_own_part(self.id, then);
         s.submit(device, by, io, then);
+    }
+
+    fn submit_plugged(&self, device: DeviceId, io: Io, then: Then) {
+        let by = Submitter { task: self.id, cpu: self.cpu() };
+        let mut s = self.state();
+        let then = s.release_own_part(self.id, then);
+        s.hold_back(self.id, Held::Request(device, by, io, then));
+    }
+
+    fn wake_plugged(&self, task: TaskId) {
+        self.state().hold_back(self.id, Held::Wake(task));
+    }
+
+    fn flush_plug(&self) {
+        self.state().flush_plug(self.id);
+    }
+
+    fn plug_flushed(&self, task: TaskId) -> u64 {
+        self.state().plug_flushed(task)
     }
 
     fn is_locked(&self, lock: LockId) -> bool {

@@ -257,12 +257,22 @@ impl State {
 
     /// Submits a request.
     pub(super) fn submit(&mut self, device: DeviceId, by: Submitter, io: Io, then: Then) {
-        self.note_cpu("submit", by.cpu, Object::Device(device));
-        let id = self.devices.add(Request { device, by, io, since: self.now, then, merged: None });
+        self.expect_end(then);
+        self.submit_expected(device, by, io, then);
+    }
+
+    /// A request is to come whose end does `then`.
+    pub(super) fn expect_end(&mut self, then: Then) {
         match then {
             Then::Complete(lock) | Then::Unlock(lock, _) => completion::expect(self, lock),
             Then::Release(lock) => self.hand_to_device(lock),
         }
+    }
+
+    /// It comes.
+    pub(super) fn submit_expected(&mut self, device: DeviceId, by: Submitter, io: Io, then: Then) {
+        self.note_cpu("submit", by.cpu, Object::Device(device));
+        let id = self.devices.add(Request { device, by, io, since: self.now, then, merged: None });
         if !self.devices.merge(id) {
             let Devices { devices, requests, .. } = &mut self.devices;
             devices[device as usize].wait(id, requests);

@@ -2,7 +2,7 @@
 //!
 //! `queue` orders events; `state` is everything that changes, `constants` what does not; `sched` gives CPUs to tasks, `cpus` have their time, `caches`
 //! their lines; `lock` and `locks` are what tasks wait for, `chains` why; `rcu` makes grace periods and `softirq` invokes its callbacks;
-//! `statistics` is what is counted; `device` serves requests, over `pipe` and `disk`; `context` is a task's handle, `primitives` what lock
+//! `statistics` is what is counted; `device` serves requests, over `pipe` and `disk`, and `plug` holds them back; `context` is a task's handle, `primitives` what lock
 //! algorithms are written in, `native` the executor that drives programs over it (`stall` says why it cannot), `look_back` and `audit` what is
 //! looked at when a run is over.
 //!
@@ -23,6 +23,7 @@ mod locks;
 mod look_back;
 mod native;
 mod pipe;
+mod plug;
 mod primitives;
 mod queue;
 mod rcu;

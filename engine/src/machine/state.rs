@@ -118,6 +118,8 @@ pub struct State {
     pub(super) stacks: Option<Stacks>,
     /// Of each CPU, the workers that are bound to it.
     pub(super) pools: Vec<Pool>,
+    /// What tasks have submitted and hold back.
+    pub(super) plugs: super::plug::Plugs,
     /// Lock classes and their statistics.
     pub classes: Vec<ClassStats>,
     /// Why everybody waits.
@@ -200,6 +202,7 @@ impl State {
             rcu: None,
             stacks: None,
             pools: vec![Pool::default(); cpus as usize],
+            plugs: super::plug::Plugs::default(),
             classes: Vec::new(),
             chains: Chains::new(spec.chains),
             sites: vec![""],

@@ -168,6 +168,8 @@ pub struct Task {
     pub parked: bool,
     /// It is one of its CPU's pool, and sleeps until there is work for it.
     pub resting: bool,
+    /// Its plug holds something back.
+    pub plugged: bool,
     /// Why it does not run, if it does not.
     pub reason: Reason,
     /// What sort of task it is.
@@ -270,6 +272,7 @@ impl Task {
             look_due: false,
             sleeps_for: None,
             preempt_off: 0,
+            plugged: false,
             spins_until_resched: false,
             others: None,
             stores_until: 0,

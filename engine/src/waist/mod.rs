@@ -130,6 +130,15 @@ pub trait Machine: Clone + 'static {
     fn new_device(&self, is: Hardware) -> DeviceId;
     /// Submits a request, whose completion interrupt does `then`. The task goes on at once.
     fn submit(&self, device: DeviceId, io: Io, then: Then);
+    /// Adds a request to the task's plug, which holds it until it is flushed (`blk_add_rq_to_plug`): by [`Machine::flush_plug`], or as the
+    /// task sleeps.
+    fn submit_plugged(&self, device: DeviceId, io: Io, then: Then);
+    /// The same of a wake-up of who serves requests.
+    fn wake_plugged(&self, task: TaskId);
+    /// Lets go of what the task's plug holds (`blk_finish_plug`).
+    fn flush_plug(&self);
+    /// How often the plug of a task was flushed.
+    fn plug_flushed(&self, task: TaskId) -> u64;
     /// Whether somebody holds a lock, for who has looked at what lies beside its word.
     fn is_locked(&self, lock: LockId) -> bool;
     /// From now on a device holds this semaphore or bit, which the task has taken; who learns that the device is done unlocks it. Says no,

@@ -121,6 +121,7 @@ class Scheduler:
             detail = f"{task} sleeps at {self.now} ps and holds a spinlock"
             self.machine.broken("no sleep while atomic", detail)
         task.in_segment = False
+        task.plug.flush_asleep()
         self.workers.sleeps(task)
         self.machine.note("sleep", task)
         self.policy.read_clock(task.cpu)

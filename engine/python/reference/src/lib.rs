@@ -38,6 +38,10 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Program>()
 }
 
+/// A request: who submits it to which device, what it asks for, where, and what its end does.
+type Asked = (TaskId, DeviceId, (&'static str, Time, Time, Time, Time), Option<(u64, u32, bool)>, Done);
+type Done = (&'static str, LockId, Option<LockId>);
+
 /// The handle of one task on a machine written in Python.
 #[derive(Clone)]
 pub struct Foreign {
@@ -98,8 +102,15 @@ impl Future for Taken<'_> {
     }
 }
 
+/// A request, as Python is told.
+fn asked(task: TaskId, device: DeviceId, io: Io, then: Then) -> Asked {
+    let Io { service, joined, transfer, flash, op, span } = io;
+    let span = span.map(|span| (span.at, span.bytes, span.write));
+    (task, device, (op.name(), service, joined, transfer, flash), span, done(then))
+}
+
 /// What a completion interrupt does, as Python is told: it completes or releases these.
-fn done(then: Then) -> (&'static str, LockId, Option<LockId>) {
+fn done(then: Then) -> Done {
     match then {
         Then::Complete(completion) => ("complete", completion, None),
         Then::Release(lock) => ("release", lock, None),
@@ -238,10 +249,23 @@ impl Machine for Foreign {
     }
 
     fn submit(&self, device: DeviceId, io: Io, then: Then) {
-        let Io { service, joined, transfer, flash, op, span } = io;
-        let span = span.map(|span| (span.at, span.bytes, span.write));
-        let asks = (op.name(), service, joined, transfer, flash);
-        self.tell("submit", (self.task, device, asks, span, done(then)));
+        self.tell("submit", asked(self.task, device, io, then));
+    }
+
+    fn submit_plugged(&self, device: DeviceId, io: Io, then: Then) {
+        self.tell("submit_plugged", asked(self.task, device, io, then));
+    }
+
+    fn wake_plugged(&self, task: TaskId) {
+        self.tell("wake_plugged", (self.task, task));
+    }
+
+    fn flush_plug(&self) {
+        self.tell("flush_plug", (self.task,));
+    }
+
+    fn plug_flushed(&self, task: TaskId) -> u64 {
+        self.ask("plug_flushed", (task,))
     }
 
     fn is_locked(&self, lock: LockId) -> bool {

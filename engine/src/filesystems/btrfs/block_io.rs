@@ -62,12 +62,12 @@ impl TreeBlocks {
         self.check_item * items as Time
     }
 
-    /// Submits blocks that lie side by side. Returns what the ends of their requests complete, of each block the last copy first: it is
+    /// Submits blocks that lie side by side, under the task's plug. Returns what the ends of their requests complete, of each block the last copy first: it is
     /// written when all copies are (`btrfs_clone_write_end_io`).
     pub(super) async fn submit<M: Machine>(&self, m: &M, device: &BlockDevice, dirty: Dirty) -> Vec<LockId> {
         let (bytes, mut written) = (self.request_bytes(dirty), Vec::new());
         for at in self.places(dirty, bytes) {
-            written.push(device.submit_write(m, bytes as u32, Some(at)).await);
+            written.push(device.submit_write_plugged(m, bytes as u32, Some(at)).await);
         }
         written.chunks_mut(self.copies as usize).for_each(<[LockId]>::reverse);
         written
@@ -76,7 +76,9 @@ impl TreeBlocks {
     /// Writes blocks that lie side by side, and waits.
     pub(super) async fn write<M: Machine>(&self, m: &M, device: &BlockDevice, dirty: Dirty) {
         if self.apart {
-            for written in self.submit(m, device, dirty).await {
+            let blocks = self.submit(m, device, dirty).await;
+            m.flush_plug();
+            for written in blocks {
                 m.wchan("btrfs_wait_extents");
                 m.wait_for(written).await;
                 m.drop_completion(written);

@@ -61,6 +61,9 @@ impl State {
         if task.preempt_off > 0 {
             self.sleeps_while_atomic(id);
         }
+        if self.tasks[id as usize].plugged {
+            self.flush_plug_asleep(id);
+        }
         self.worker_sleeps(id);
         self.note("sleep", id, Object::Nothing);
         if self.runs_alone(cpu, id) && !self.cpus[cpu as usize].skips_clock {

@@ -74,15 +74,15 @@ impl LogRoots {
         }
     }
 
-    /// `btrfs_write_marked_extents`: submits the blocks changed since the last time; they are copied before they change again.
-    /// Returns what their end completes.
+    /// `btrfs_write_marked_extents`: submits the blocks changed since the last time, under the task's plug; they are copied before they
+    /// change again. Returns what their end completes.
     pub async fn submit<M: Machine>(&self, m: &M, root: &Root) -> Vec<LockId> {
         let dirty = root.tree.borrow_mut().end_transaction();
         m.run(Account::System, self.costs.write_block * dirty.blocks + self.blocks.check(dirty)).await;
         self.blocks.submit(m, &self.storage, dirty).await
     }
 
-    /// Enters the log of a subvolume, whose blocks are on their way, and returns when that is on disk, written by this task or by
+    /// Enters the log of a subvolume, whose blocks are on their way or in the task's plug, and returns when that is on disk, written by this task or by
     /// another who enters one.
     pub async fn sync<M: Machine>(&self, m: &M, subvolume: u64, log: Vec<LockId>) {
         m.lock(self.mutex, Side::Write).await;
@@ -90,6 +90,7 @@ impl LogRoots {
         let mine = self.filling.get();
         let index = (mine % 2) as usize;
         if self.committing[index].get() {
+            m.flush_plug();
             wait_for_blocks(m, log).await;
             self.wait_for_commit(m, mine).await;
             return m.unlock(self.mutex, Side::Write).await;
@@ -97,6 +98,7 @@ impl LogRoots {
         self.committing[index].set(true);
         self.wait_for_commit(m, mine - 1).await;
         let roots = self.submit(m, &self.root).await;
+        m.flush_plug();
         wait_for_blocks(m, log.into_iter().chain(roots)).await;
         self.filling.set(mine + 1);
         m.unlock(self.mutex, Side::Write).await;

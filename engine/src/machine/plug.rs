@@ -1,0 +1,77 @@
+//! A task's plug (`struct blk_plug`): what it has submitted and holds back, until it ends the plug, holds too much or sleeps
+//! (`sched_submit_work`, before 5.16 `blk_schedule_flush_plug`; `io_schedule_prepare`).
+
+use super::device::Submitter;
+use super::state::State;
+use crate::fx::FxMap;
+use crate::waist::{DeviceId, Io, TaskId, Then};
+
+/// How many requests a plug holds at most (`BLK_MAX_REQUEST_COUNT` of 5.16 to 6.18).
+const MOST: usize = 32;
+
+/// What is held back.
+#[derive(Debug)]
+pub(super) enum Held {
+    Request(DeviceId, Submitter, Io, Then),
+    /// Who serves requests is to be woken.
+    Wake(TaskId),
+}
+
+/// That of a task.
+#[derive(Debug, Default)]
+struct Plug {
+    held: Vec<Held>,
+    flushed: u64,
+}
+
+/// Those of all tasks that have had one.
+#[derive(Debug, Default)]
+pub(super) struct Plugs(FxMap<TaskId, Plug>);
+
+impl State {
+    /// The plug of `id` holds something more.
+    pub(super) fn hold_back(&mut self, id: TaskId, held: Held) {
+        if let Held::Request(_, _, _, then) = held {
+            self.expect_end(then);
+        }
+        if self.plugs.0.entry(id).or_default().held.len() >= MOST {
+            self.flush_plug(id);
+        }
+        self.plugs.0.entry(id).or_default().held.push(held);
+        self.tasks[id as usize].plugged = true;
+    }
+
+    /// How often the plug of `id` was flushed.
+    pub(super) fn plug_flushed(&self, id: TaskId) -> u64 {
+        self.plugs.0.get(&id).map_or(0, |plug| plug.flushed)
+    }
+
+    /// `id`, which is about to sleep, lets go of what its plug holds. Its CPU pays for wake-ups, before it switches.
+    #[cold]
+    pub(in crate::machine) fn flush_plug_asleep(&mut self, id: TaskId) {
+        let cpu = self.tasks[id as usize].cpu;
+        self.let_go(id, |s, worker| {
+            if s.tasks[worker as usize].parked {
+                s.cpus[cpu as usize].before_switch += s.costs.wakeup;
+            }
+            s.kick(worker, None);
+        });
+    }
+
+    /// `id`, which runs, lets go of what its plug holds.
+    pub(super) fn flush_plug(&mut self, id: TaskId) {
+        self.let_go(id, |s, worker| s.kick(worker, Some(id)));
+    }
+
+    fn let_go(&mut self, id: TaskId, wake: impl Fn(&mut Self, TaskId)) {
+        self.tasks[id as usize].plugged = false;
+        let Some(plug) = self.plugs.0.get_mut(&id) else { return };
+        plug.flushed += 1;
+        for held in std::mem::take(&mut plug.held) {
+            match held {
+                Held::Request(device, by, io, then) => self.submit_expected(device, by, io, then),
+                Held::Wake(worker) => wake(self, worker),
+            }
+        }
+    }
+}

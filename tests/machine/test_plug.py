@@ -1,0 +1,86 @@
+"""A task holds requests back in its plug until that is flushed, or it sleeps (`sched_submit_work`)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from busy_machines import Machines
+from machines import assert_same
+
+from engine import Spec, written_spec
+from simfs import _engine
+from simfs.machine.chains import Reason
+from simfs.machine.plug import MOST
+
+SYNCED = "kind: mix, files: 1, file_size: 4 KiB, order: in-turn, operations: [{op: append}, {op: fsync, on: written}]"
+
+
+def spec(folder: Path, device: str, tasks: int, subvolumes: bool = False, **keys: Any) -> Spec:  # noqa: ANN401
+    text = (
+        "simfs: 1\nname: s\ntitle: s\nmachine: {profile: server-24, cpus: 4, cpus_per_llc: 4, cpus_per_socket: 4}\n"
+        f"kernel: linux-6.12\ndevice: {device}\n"
+        f"filesystem: {{kind: btrfs, subvolumes: {str(subvolumes).lower()}}}\n"
+        f"workload: {{{SYNCED}, directories: per-task, tasks: {tasks}}}\n"
+    )
+    return written_spec(folder / "s.yaml", text) | {"warmup_ns": 0, "duration_ns": 3e6} | keys
+
+
+def submissions(of: Spec) -> list[int]:
+    """How many requests came to the device at one time, for each time."""
+    events = _engine.trace(json.dumps(of))[1]
+    times = Counter(time for time, _, _, what, _ in events if what == "submit")
+    return [times[time] for time in sorted(times)]
+
+
+def test_blocks_of_a_log_come_to_the_device_with_the_block_of_its_root(tmp_path: Path) -> None:
+    """Data, two blocks in two copies, the superblock: `btrfs_sync_log` has one plug for the blocks of both trees."""
+    assert submissions(spec(tmp_path, "null-blk", 1))[:6] == [1, 4, 1, 1, 4, 1]
+
+
+def test_who_sleeps_with_a_plug_gives_up_what_it_holds(tmp_path: Path) -> None:
+    """In subvolumes of their own tasks wait for the tree of log roots, and do not keep their logs back meanwhile."""
+    assert 2 in submissions(spec(tmp_path, "{profile: nvme, flush: {time: 1 ms}}", 4, subvolumes=True))
+
+
+@pytest.fixture
+def machine() -> Machines:
+    return Machines(2, idle=())
+
+
+def test_a_plug_is_flushed_as_its_task_sleeps(machine: Machines) -> None:
+    task, seen = machine.busy[0], list[str]()
+    task.plug.hold(partial(seen.append, "request"))
+    assert not seen
+    machine.machine.scheduler.sleep(task, Reason.LOCK)
+    assert seen == ["request"]
+    assert task.plug.flushed == 1
+
+
+def test_a_plug_holds_so_many_requests_at_most(machine: Machines) -> None:
+    task, seen = machine.busy[0], list[int]()
+    for number in range(MOST + 1):
+        task.plug.hold(partial(seen.append, number))
+    assert seen == list(range(MOST))
+    task.plug.flush()
+    assert len(seen) == MOST + 1
+
+
+def test_a_commit_of_many_blocks_goes_to_the_device_in_plugs_full(tmp_path: Path) -> None:
+    churn = "kind: create, tasks: 2, initial_files: 3000"
+    text = (
+        "simfs: 1\nname: s\ntitle: s\nmachine: {profile: server-24, cpus: 4, cpus_per_llc: 4, cpus_per_socket: 4}\n"
+        "kernel: linux-6.12\ndevice: null-blk\nfilesystem: {kind: btrfs, costs: {commit_interval: 8 ms}}\n"
+        f"workload: {{{churn}, directories: per-task}}\n"
+    )
+    of = written_spec(tmp_path / "s.yaml", text) | {"warmup_ns": 0, "duration_ns": 2e7}
+    assert max(submissions(of)) == MOST
+
+
+@pytest.mark.parametrize("device", ["null-blk", "loop-tmpfs", "nvme", "ramdisk"])
+def test_both_machines_hold_the_same_back(tmp_path: Path, device: str) -> None:
+    assert_same(spec(tmp_path, device, 3, subvolumes=True))
