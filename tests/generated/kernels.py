@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from generated.machines import times
 from simfs.machine.locks.kinds import KINDS
-from simfs.machine.locks.policy import OF_GUESTS, UNGUARDED
+from simfs.machine.locks.policy import UNGUARDED
 from simfs.scenario import run_spec
 from simfs.scenario.models import load_timeline
 from simfs.scenario.models.timeline import linux
@@ -16,7 +16,7 @@ from simfs.scenario.schema import Scenario
 from simfs.vocabulary import Value, vocabulary
 
 LOCKS = sorted(KINDS)
-ALONE = [name for name in LOCKS if name not in (*UNGUARDED, *OF_GUESTS)]
+ALONE = [name for name in LOCKS if name not in UNGUARDED]
 """Locks that may stand anywhere on any kernel."""
 SPINNING = [name for name in ALONE if KINDS[name].spins]
 MODAL = [name for name in LOCKS if name.startswith("btrfs-tree")]

@@ -11,7 +11,6 @@ from engine import Spec
 from generated.kernels import kernels, other_locks
 from generated.machines import machines
 from generated.workloads import ON_FILES, ON_LOCKS, Section, flags, groups, on_files, on_locks, placed
-from simfs.machine.locks.policy import OF_GUESTS
 from simfs.scenario import Point, Scenario, to_run_spec
 from simfs.scenario.models import available, load_kernel
 
@@ -74,10 +73,7 @@ def lock_scenarios(draw: st.DrawFn) -> Drawn:
     kind = draw(st.sampled_from(sorted(ON_LOCKS)))
     machine = draw(machines())
     workload = {"kind": kind, **draw(on_locks(kind)), **draw(placed(machine["cpus"], kind))}
-    kernel = draw(kernels())
-    if workload.get("lock") in OF_GUESTS:
-        kernel["preemption"] = "host"
-    sections = {"kernel": kernel, "workload": workload, "groups": draw(groups(kind))}
+    sections = {"kernel": draw(kernels()), "workload": workload, "groups": draw(groups(kind))}
     return Drawn(_around(draw, machine, sections), machine)
 
 

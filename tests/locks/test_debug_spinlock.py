@@ -30,6 +30,6 @@ def test_who_is_alone_finds_the_owner_in_his_cache() -> None:
     assert 0 < checked - plain < 3
 
 
-@pytest.mark.parametrize("kind", ["qspinlock", "ticket", "tas", "mcs", "cna"])
+@pytest.mark.parametrize("kind", ["qspinlock", "ticket", "tas", "mcs", "cna", "pvqspinlock"])
 def test_both_machines_check_owners(kind: str) -> None:
     assert_same(cycle(kind, 6, checked=True))

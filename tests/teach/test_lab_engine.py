@@ -40,8 +40,7 @@ def asked(browser: Browser, call: str, *arguments: object) -> Any:  # noqa: ANN4
 def test_every_lock_gives_the_same_bytes(browser: Browser, kind: str) -> None:
     for seed, readers in ((1, 0.0), (7, 0.5)):
         settings = (f"workload.lock={kind}", f"workload.readers={readers}", f"measure.seed={seed}")
-        # a pvqspinlock is refused where no host takes its virtual CPUs away
-        spec = spec_of("lock-cycle", *SHORT, *settings, *["kernel.preemption=host"] * (kind == "pvqspinlock"))
+        spec = spec_of("lock-cycle", *SHORT, *settings)
         assert asked(browser, "run", spec) == _engine.run(spec)
 
 

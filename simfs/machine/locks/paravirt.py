@@ -18,7 +18,9 @@ class Pvqspinlock(Lock):
     """A waiter that has polled for long halts its virtual CPU, and a release kicks it.
 
     Where tasks stand for virtual CPUs, as a host preempts them (`preemption: host`), who halts sleeps, and a kick is a
-    wake-up, which the kicker pays. Elsewhere nobody halts. Who comes takes a free lock also past the queue, as long as the head does not poll
+    wake-up, which the kicker pays. Elsewhere nobody halts.
+
+    Who comes takes a free lock also past the queue, as long as the head does not poll
     (`pv_hybrid_queued_unfair_trylock`). In the queue all poll their nodes for `SPIN_THRESHOLD` rounds, and for less
     where the one before has halted (`pv_wait_node`). The head polls the word for as many rounds, with the *pending* bit
     set, which keeps newcomers out; then it halts, once, until the holder kicks it (`pv_wait_head_or_lock`,

@@ -103,7 +103,7 @@ POLICIES: dict[str, Policy] = {
     ),
     "pvqspinlock": Policy(
         "x86 guests from 4.2", "exclusive", "everybody, unless the head polls",
-        "head on the word, others on their nodes, for 32,768 rounds; then they halt", "FIFO",
+        "head on the word, others on their nodes; for 32,768 rounds where a host preempts, then they halt", "FIFO",
         "the head, if it has halted", "hint", "once the head polls", "anyone", "preemption off",
     ),
     "rwlock-2.6": Policy(
@@ -197,6 +197,3 @@ UNGUARDED = tuple(
 
 SPINLOCKS = ("tas", "ticket", "mcs", "qspinlock", "cna", "hqlock")
 """Kinds that can guard the queue inside another lock."""
-
-OF_GUESTS = ("pvqspinlock",)
-"""Kinds whose waiters are virtual CPUs."""

@@ -9,7 +9,7 @@ import re
 from html import escape
 from pathlib import Path
 
-from simfs.machine.locks.policy import OF_GUESTS, POLICIES
+from simfs.machine.locks.policy import POLICIES
 from simfs.reports.lab.templates import CPUS, kit
 from simfs.reports.timeline import html as timeline_html
 from simfs.reports.timeline.figure import LOOKS
@@ -54,7 +54,6 @@ def _form() -> str:
     locks = "".join(
         f'<option value="{kind}"{" selected" if kind == "ticket" else ""}>{kind}</option>'
         for kind in POLICIES
-        if kind not in OF_GUESTS
     )
     cpus = "".join(f"<option{' selected' if n == 8 else ''}>{n}</option>" for n in CPUS)
     numbers = "".join(

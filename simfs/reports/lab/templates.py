@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simfs.machine.locks.policy import OF_GUESTS, POLICIES
+from simfs.machine.locks.policy import POLICIES
 from simfs.reports.timeline.figure import ROWS, strips
 from simfs.reports.timeline.html import drawn
 from simfs.scenario import load, to_run_spec
@@ -17,8 +17,6 @@ from simfs.scenario.run_spec import AUTO_WARMUP
 SCENARIO = "lock-cycle"
 CPUS = (1, 2, 4, 8, 12, 16, 24, 48)
 """What the form offers; 48 is two sockets."""
-KINDS = {kind: policy for kind, policy in POLICIES.items() if kind not in OF_GUESTS}
-"""The locks that it offers."""
 FACTS = {
     "kernel": "in Linux",
     "conflict": "excludes",
@@ -36,12 +34,12 @@ def kit() -> dict[str, Any]:
     base = _spec()
     return {
         "base": {part: value for part, value in base.items() if part not in ("machine", "kernel")},
-        "locks": {kind: _spec(f"workload.lock={kind}")["kernel"]["locks"] for kind in KINDS},
+        "locks": {kind: _spec(f"workload.lock={kind}")["kernel"]["locks"] for kind in POLICIES},
         "cpus": {n: _of_cpus(n) for n in CPUS},
         "warmup": AUTO_WARMUP,
         "about": {
             kind: {said: str(getattr(policy, axis)) for axis, said in FACTS.items()}
-            for kind, policy in KINDS.items()
+            for kind, policy in POLICIES.items()
         },
         "style": {**drawn(), "rows": ROWS, "strips": strips(1)},
     }
