@@ -6,6 +6,18 @@ from faults.fault import E, Fault, M
 
 MACHINE = [
     Fault(
+        "pvqspinlock: who makes the next one head does not wait for its store",
+        M + "locks/paravirt.rs",
+        "    drain(s, me);\n    if halted {",
+        "    if !FAULT {\n        drain(s, me);\n    }\n    if halted {",
+    ),
+    Fault(
+        "pvqspinlock: who would pass the queue has the lock before it has the word",
+        M + "locks/paravirt.rs",
+        "            attempt(cx, lock).await;\n            let mut s = cx.state();",
+        "            if !FAULT {\n                attempt(cx, lock).await;\n            }\n            let mut s = cx.state();",
+    ),
+    Fault(
         "placement: who wakes others does not note its own CPU",
         M + "sched/placement.rs",
         "        if self.kernel.rules.waker_recent_cpu {",
