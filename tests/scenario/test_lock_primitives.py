@@ -41,6 +41,11 @@ def test_a_filesystems_choice_of_a_lock_stays(tmp_path: Path) -> None:
     assert locks(tmp_path, "{rwsem: mutex}")["vfs.i_rwsem"] == "mutex"
 
 
+def test_a_workload_with_locks_of_its_own_has_no_primitives() -> None:
+    with pytest.raises(ScenarioError, match="unknown lock role 'spinlock'"):
+        load("lock-cycle", ["locks.spinlock=cna"])
+
+
 def test_a_misspelt_primitive_is_refused_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"'spinlocks'.*spinlock"):
         locks(tmp_path, "{spinlocks: pvqspinlock}")

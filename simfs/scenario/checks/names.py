@@ -234,7 +234,8 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
     if not isinstance(scenario.workload, PythonTasks):  # a program may name its locks as it likes
         holder = scenario.workload if isinstance(scenario.workload, LockTasks) else scenario.filesystem
         own = holder.roles if isinstance(holder, LockTasks | Xfs) else {}
-        known = [*spec["locks"], *own, *sorted(set(kernel.primitives.values()))]
+        primitives = [] if isinstance(holder, LockTasks) else sorted(set(kernel.primitives.values()))
+        known = [*spec["locks"], *own, *primitives]
         for name in scenario.lock_roles:
             if name not in known and (role := role_of(name)) in known:
                 at = document.place_of(("locks", name)).key
