@@ -15,7 +15,8 @@ MACHINE = [
         "pvqspinlock: who would pass the queue has the lock before it has the word",
         M + "locks/paravirt.rs",
         "            attempt(cx, lock).await;\n            let mut s = cx.state();",
-        "            if !FAULT {\n                attempt(cx, lock).await;\n            }\n            let mut s = cx.state();",
+        "            if !FAULT {\n                attempt(cx, lock).await;\n            }\n"
+        "            let mut s = cx.state();",
     ),
     Fault(
         "placement: who wakes others does not note its own CPU",
