@@ -3,7 +3,7 @@
 
 use super::{initial_files, DirId, File};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Files that were there when the run began.
 struct Initial {
@@ -29,9 +29,14 @@ impl Ledger {
         self.directories.borrow().iter().map(|(dir, (parent, name))| (*dir, *parent, name.clone())).collect()
     }
 
-    /// Links that a directory should have: its name, its `.`, and the `..` of each directory in it.
-    pub fn links(&self, dir: DirId) -> u32 {
-        2 + self.directories.borrow().values().filter(|(parent, _)| *parent == dir).count() as u32
+    /// Links that each directory should have: its name, its `.`, and the `..` of each directory in it.
+    pub fn links(&self) -> BTreeMap<DirId, u32> {
+        let mut links = BTreeMap::from([(0, 2)]);
+        for (dir, (parent, _)) in self.directories.borrow().iter() {
+            *links.entry(*dir).or_insert(0) += 2;
+            *links.entry(*parent).or_insert(0) += 1;
+        }
+        links
     }
 
     /// Files that operations have made: directory, name, slot.
@@ -65,8 +70,8 @@ impl Ledger {
 
     /// Compares the links of all directories with what should be there.
     pub fn compare_links(&self, links: impl Fn(DirId) -> u32) -> Result<(), String> {
-        for dir in self.names().into_keys() {
-            let (has, should) = (links(dir), self.links(dir));
+        for (dir, should) in self.links() {
+            let has = links(dir);
             if has != should {
                 return Err(format!("directory {dir} has {has} links, {should} should be there"));
             }
@@ -93,6 +98,7 @@ impl Ledger {
         if used != files {
             return Err(format!("{used} inodes are in use, {files} files are there"));
         }
+        let free: BTreeSet<u32> = free.iter().copied().collect();
         match self.files().into_iter().find(|(_, _, slot)| free.contains(slot)) {
             Some((_, _, slot)) => Err(format!("inode {slot} has a name and is free")),
             None => Ok(()),

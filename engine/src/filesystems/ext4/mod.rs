@@ -224,7 +224,8 @@ impl Audit for Ext4 {
         self.mballoc.audit(directories)?;
         self.ialloc.audit((files.slots.len() - free.len()) as u32, directories)?;
         self.orphans.audit()?;
-        let links = |dir| if self.links(dir) == 1 { ledger.links(dir) } else { self.links(dir) };
+        let should = ledger.links();
+        let links = |dir| if self.links(dir) == 1 { should[&dir] } else { self.links(dir) };
         ledger.compare_counts(|dir| (self.directory(dir).2, links(dir)), files.slots.len(), &free)
     }
 }
