@@ -112,7 +112,7 @@ measured = simfs.load("inode-hash", *fitted("inode-hash")).run(progress=False)
 measured.figure("throughput")
 
 # %% [markdown]
-# Up to 8 threads both curves are near the measured ones, and with one lock the knee is there. Beyond it simfs is a quarter too low with one lock, and with 32 threads and a lock for each chain two fifths: its tasks
+# Up to 8 threads both curves are near the measured ones, and with one lock the knee is there. Beyond it simfs is a fifth too low with 16 threads and a seventh with 32. With a lock for each chain it is within 15 % everywhere; with 32 threads tasks
 # then wait for another lock, that of the lists of ext4's journal (`measured.locks` has it). Behind each lock stands the next one, and a model of one lock knows of one lock.
 
 # %% [markdown]

@@ -126,7 +126,7 @@ for name, percent in effect.items():
     print(f"{name:18} {percent:+5.1f} %")
 
 # %% [markdown]
-# For creating the what-if says most of what was measured, for unlinking a third: in the simulated machine something else is then in the way of unlinking, which the real one did not have. A what-if is as good as the model of what comes next.
+# For creating the what-if says half of what was measured, for unlinking a third: in the simulated machine something else is then in the way of unlinking, which the real one did not have. A what-if is as good as the model of what comes next.
 
 # %% [markdown]
 # ## Exercises
