@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import assert_same
+from places import ROOT
 
 from engine import CONSTANTS, Spec, lock_cycle, rate, simulate, the_lock
 from simfs import _engine
@@ -283,6 +284,15 @@ def test_a_turn_of_a_busy_pvqspinlock_moves_more_lines() -> None:
     """The head takes the word for its pending bit, and who has the lock waits for its store to the next one's node."""
     stock, paravirt = (1 / guest(lock, 4) for lock in ("qspinlock", "pvqspinlock"))
     assert stock + 100 < paravirt < stock + 500
+
+
+def test_the_page_of_locks_says_how_long_such_turns_take() -> None:
+    stock, paravirt, busier = (
+        round(1 / guest(lock, n), -1)
+        for lock, n in [("qspinlock", 4), ("pvqspinlock", 4), ("pvqspinlock", 8)]
+    )
+    said = f"have a turn of {paravirt:.0f} ns instead of {stock:.0f}, eight one of {busier:.0f}"
+    assert said in (ROOT / "docs" / "machine" / "locks.md").read_text("utf-8")
 
 
 def test_a_pvqspinlock_that_nobody_else_wants_is_a_qspinlock() -> None:

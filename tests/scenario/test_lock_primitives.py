@@ -37,7 +37,7 @@ def test_a_role_that_is_named_itself_has_its_own_kind(tmp_path: Path) -> None:
     assert (given["vfs.d_lock"], given["vfs.inode_list"]) == ("ticket", "pvqspinlock")
 
 
-def test_a_filesystems_choice_of_a_lock_stays(tmp_path: Path) -> None:
+def test_a_primitive_may_become_another_one(tmp_path: Path) -> None:
     assert locks(tmp_path, "{rwsem: mutex}")["vfs.i_rwsem"] == "mutex"
 
 
