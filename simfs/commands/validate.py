@@ -38,7 +38,7 @@ from simfs.commands.experiment import write_texts
 if TYPE_CHECKING:
     from simfs.experiments.side_by_side import Gate
     from simfs.results.run import Engine, Progress
-    from simfs.results.validation import Validated
+    from simfs.results.validation import Blame, Validated
     from simfs.scenario.measured.predicting import Predicted
 
 
@@ -229,6 +229,9 @@ def _write(found: Sequence[Validated], out: Path) -> None:
     write_texts(out, "validate", texts, figures(found))
 
 
+BLAMED: dict[Blame, int] = {"input": BAD_INPUT, "fit": BROKEN, "engine": FAILED}
+
+
 def _told(found: Sequence[Validated]) -> int:
     """Say on standard error what went wrong; the exit code for it."""
     from simfs.results.model import FINDING_EXIT_CODES
@@ -243,7 +246,7 @@ def _told(found: Sequence[Validated]) -> int:
             codes.append(BAD_INPUT)
         if each.problem:
             complain(f"{each.dataset}: not predicted: {each.problem}")
-            codes.append(FAILED if each.defect else BAD_INPUT if each.scenario else 0)
+            codes.append(BLAMED[each.blame] if each.scenario else 0)
         for finding in each.findings:
             complain(f"check failed: {each.dataset}: {finding.sentence}")
             codes.append(FINDING_EXIT_CODES[finding.kind])

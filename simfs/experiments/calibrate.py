@@ -47,6 +47,10 @@ class CalibrationError(ValueError):
     """A fit that may not or cannot be done; the message says why and what would help."""
 
 
+class UnmetRowsError(CalibrationError):
+    """No value within the bounds meets the rows: the input is sound, and a mechanism is missing or mispriced."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One parameter that may be fitted; positive, in `unit` throughout."""
@@ -83,7 +87,7 @@ def calibrate(
     `measure` gives replications and warm-up of an evaluation (default: two replications, the spec's own
     warm-up). On several rows, a draft with a fifth of the duration comes first, unless most of a run is warm-up;
     the full duration refines it, from the slopes that the draft has found. Raises CalibrationError for more
-    parameters than rows, rows that no point answers, and a fit that ends at a bound.
+    parameters than rows and rows that no point answers, and UnmetRowsError for a fit that ends at a bound.
     """
     used = tuple(r for r in rows if r.role == "calibrate")
     _refuse_more(parameters, used)
@@ -322,7 +326,7 @@ def _at_bounds(parameters: Sequence[Parameter], values: Vector) -> NDArray[np.bo
 def _refuse_bounds(parameters: Sequence[Parameter], values: Vector) -> None:
     for p, value, ended in zip(parameters, values, _at_bounds(parameters, values), strict=True):
         if ended:
-            raise CalibrationError(
+            raise UnmetRowsError(
                 f"{p.name} ends at its bound {quantity(value, p.unit)}: the rows cannot be met within"
                 f" {quantity(p.low, p.unit)} to {quantity(p.high, p.unit)}; widen the bounds if their source allows it"
             )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from simfs.experiments.answer import fit, run_points
+from simfs.experiments.calibrate import UnmetRowsError
 from simfs.results.defect import EngineError
 from simfs.results.model import PointResult, quantity
 from simfs.results.run import Engine, Progress
@@ -54,10 +55,12 @@ def validate(
             progress=progress,
             engine=engine,
         )
+    except UnmetRowsError as error:
+        return replace(whole, problem=str(error), blame="fit")
     except (ValueError, ScenarioError) as error:
         return replace(whole, problem=str(error))
     except EngineError as error:
-        return replace(whole, problem=str(error), defect=True)  # other data sets are not lost for it
+        return replace(whole, problem=str(error), blame="engine")  # other data sets are not lost for it
     found = {point.id: point for point in result.points}
     answers = {place: found[point.id] for place, point in points.items()}
     rows, open_ = _predictions(whole.rows, pairs, answers)

@@ -10,12 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
+from typing import Literal
 
 from simfs.results.model import Finding, Fit, Role
 from simfs.results.statistics import Estimate
 from simfs.results.statistics_scaling import usl
 from simfs.scenario.measured.dataset import RATIO
 from simfs.scenario.measured.metrics import metric
+
+Blame = Literal["input", "fit", "engine"]
+"""Why nothing is predicted: the input is bad, no value within the bounds meets the rows, or the engine failed."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Validated:
-    """A data set with its predictions; `problem` says why there are none, `defect` that the engine is to blame."""
+    """A data set with its predictions; `problem` says why there are none, `blame` what is to blame."""
 
     dataset: str
     title: str
@@ -83,7 +87,7 @@ class Validated:
     fits: tuple[Fit, ...] = ()
     findings: tuple[Finding, ...] = ()
     problem: str | None = None
-    defect: bool = False
+    blame: Blame = "input"
     notes: tuple[str, ...] = field(default=())
     outside: tuple[str, ...] = ()
     """What was fitted to a value outside the range of its source, a sentence each."""

@@ -57,16 +57,24 @@ def test_a_deadlock_is_three(tmp_path: Path) -> None:
     assert len(rows_of(done)) == 4
 
 
-def test_a_fit_that_cannot_be_done_leaves_its_rows_open_and_the_others_predicted(tmp_path: Path) -> None:
+def test_a_fit_that_ends_at_a_bound_is_one_and_leaves_other_data_sets_predicted(tmp_path: Path) -> None:
     bad = SCENARIO["calibrate"][0] | {"bounds": ["1 us", "2 us"]}
     _, scenario = write(tmp_path, {}, {"calibrate": [bad]})
     good = tmp_path / "good"
     good.mkdir()
     other, _ = write(good, {"name": "other"}, {"name": "good"})
     done = invoke(scenario, other, "--format", "json")
-    assert done.exit_code == 2
+    assert done.exit_code == 1
     assert "mine: not predicted" in done.stderr
     assert [row["predicted"] is None for row in rows_of(done)] == [True] * 4 + [False] * 4
+
+
+def test_a_fit_without_enough_rows_is_two(tmp_path: Path) -> None:
+    more = SCENARIO["calibrate"][0] | {"parameter": "machine.speed", "bounds": [0.5, 2.0], "prior": 1.0}
+    dataset, _ = write(tmp_path, {}, {"calibrate": [SCENARIO["calibrate"][0], more]})
+    done = invoke(dataset)
+    assert done.exit_code == 2
+    assert "2 parameters cannot be fitted on 1 row" in done.stderr.replace("\n", " ")
 
 
 def test_a_defect_of_the_engine_is_told_and_loses_no_other_data_set(
