@@ -174,11 +174,15 @@ def common_points(a: Side, b: Side) -> list[tuple[PointResult, PointResult]]:
     return found
 
 
-def difference_of_rates(p: PointResult, q: PointResult, a: Side, b: Side) -> Estimate:
-    """The interval of what `q` does more a second than `p`; paired where the runs have the same random numbers."""
+def difference_of_rates(p: PointResult, q: PointResult, a: Side, b: Side, together: int = 1) -> Estimate:
+    """The interval of what `q` does more a second than `p`; paired where the runs have the same random numbers.
+
+    At the confidence of `a` for as many differences `together` (Bonferroni).
+    """
+    level = 1 - (1 - a.level) / together
     if are_paired(p, q, a, b):
-        return paired_difference(q.replication_throughputs, p.replication_throughputs, a.level)
-    return welch(p.throughput, q.throughput, a.level, b.level)
+        return paired_difference(q.replication_throughputs, p.replication_throughputs, level)
+    return welch(p.throughput, q.throughput, a.level, b.level, level)
 
 
 def are_paired(p: PointResult, q: PointResult, a: Side, b: Side) -> bool:
@@ -304,8 +308,10 @@ def _verdict(metric: str, difference: Estimate) -> str:
     return "better" if difference.mean * way > 0 else "worse"
 
 
-def welch(a: Estimate, b: Estimate, a_level: float = LEVEL, b_level: float = LEVEL) -> Estimate:
-    """Interval of `b - a` for independent estimates with unequal variances (Welch), at the level of `a`."""
+def welch(
+    a: Estimate, b: Estimate, a_level: float = LEVEL, b_level: float = LEVEL, level: float | None = None
+) -> Estimate:
+    """Interval of `b - a` for independent estimates with unequal variances (Welch), by default at the level of `a`."""
     sigma_a, sigma_b = stddev(a, a_level), stddev(b, b_level)
     mean, n = b.mean - a.mean, min(a.n, b.n)
     if sigma_a is None or sigma_b is None:
@@ -314,5 +320,5 @@ def welch(a: Estimate, b: Estimate, a_level: float = LEVEL, b_level: float = LEV
     if va + vb == 0:
         return Estimate(mean=mean, low=mean, high=mean, n=n)
     freedom = (va + vb) ** 2 / (va**2 / (a.n - 1) + vb**2 / (b.n - 1))
-    half = math.sqrt(va + vb) * student_t(a_level, freedom)
+    half = math.sqrt(va + vb) * student_t(a_level if level is None else level, freedom)
     return Estimate(mean=mean, low=mean - half, high=mean + half, n=n)

@@ -53,7 +53,8 @@ def to_letter(a: Side, b: Side, command: Sequence[str]) -> str:
     `command` is the command line that asks for it. Raises ValueError where a side is measured, or the sides have no
     point in common or do different operations.
     """
-    rows = [_row(p, q, a, b) for p, q in common_points(a, b)]
+    both = common_points(a, b)
+    rows = [_row(p, q, difference_of_rates(p, q, a, b, len(both))) for p, q in both]
     done = [side.result.operation for side in (a, b) if side.result]
     if len(set(done)) > 1:
         raise ValueError(f"{a.label}, {b.label}: {plural(done[0])} and {plural(done[1])} cannot be compared")
@@ -81,10 +82,9 @@ def _fit(line: str) -> str:
 # ── The answer ──
 
 
-def _row(p: PointResult, q: PointResult, a: Side, b: Side) -> Row:
-    found, base = difference_of_rates(p, q, a, b), p.throughput.mean
+def _row(p: PointResult, q: PointResult, more: Estimate) -> Row:
     at = ", ".join(f"{short(key)} {value}" for key, value in p.values.items()) or counted(p.tasks, "task")
-    return Row(at if len(p.values) != 1 else str(*p.values.values()), p, q, _scaled(found, base))
+    return Row(at if len(p.values) != 1 else str(*p.values.values()), p, q, _scaled(more, p.throughput.mean))
 
 
 def _scaled(found: Estimate, base: float) -> Estimate | None:
@@ -234,11 +234,12 @@ def _settings(point: Point) -> dict[str, Any]:
 def _trust(rows: Sequence[Row], a: Side, b: Side) -> Iterator[str]:
     paired = all(are_paired(row.a, row.b, a, b) for row in rows)
     how = (
-        "with the same random numbers, replication by replication"
+        "replication by replication, with the same random numbers"
         if paired
         else "as of independent runs (Welch)"
     )
-    yield f"Intervals are of each point for itself, {how}. They do not tell how far the model is from the machine."
+    together = " hold at all points together and" if len(rows) > 1 else ""
+    yield f"Intervals{together} are made {how}. They do not tell how far the model is from the machine."
     row = rows[_focus(rows)]
     yield from _accuracy(_point(a, row.a), _point(b, row.b))
     notes = [line for side in (a, b) for line in sentences(_shown(side))]

@@ -246,18 +246,14 @@ def sentences(result: ScenarioResult) -> Iterable[str]:
     if not result.fits:
         yield "nothing was fitted here"
     if calm := [result.title(point.variant) for point in focus(result) if not waited(point)]:
-        more = f"; and {len(calm) - SHOWN} more" if len(calm) > SHOWN else ""
-        yield f"no lock was waited for: {'; '.join(calm[:SHOWN])}{more}"
+        yield f"no lock was waited for: {_few(calm)}"
     yield from _distances([c for p in result.points for c in p.measured if c.row.role == "predict"])
-    if result.unmatched:
-        rows = "; ".join(f"'{r.label}' {r.metric}" for r in result.unmatched[:SHOWN])
-        more = f"; and {len(result.unmatched) - SHOWN} more" if len(result.unmatched) > SHOWN else ""
-        yield f"measured rows without a simulated point: {rows}{more}"
+    if alone := [f"'{row.label}' {row.metric}" for row in result.unmatched]:
+        yield f"measured rows without a simulated point: {_few(alone)}"
     yield from _marked(result.points)
-    unsettled = [p.id for p in result.points if p.unsettled]
-    if unsettled:
-        named = "; ".join(unsettled[:SHOWN]) + ("; ..." if len(unsettled) > SHOWN else "")
-        yield f"{counted(len(unsettled), 'point')} perhaps not settled when measuring began (longer warm-up?): {named}"
+    if unsettled := [p.id for p in result.points if p.unsettled]:
+        perhaps = "perhaps not settled when measuring began (longer warm-up?)"
+        yield f"{counted(len(unsettled), 'point')} {perhaps}: {_few(unsettled)}"
 
 
 def _marked(points: Sequence[PointResult]) -> Iterable[str]:

@@ -11,7 +11,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from simfs.cli import app
-from simfs.experiments.compare import Comparison, compare_sides, open_side, welch
+from simfs.experiments.compare import Comparison, compare_sides, difference_of_rates, open_side, welch
 from simfs.reports.compare import to_text
 from simfs.reports.letter import WIDTH, to_letter
 from simfs.reports.numbers import folded, together
@@ -36,6 +36,19 @@ def test_welch_is_scipys() -> None:
     a, b = [10.0, 11.0, 12.5, 9.0], [14.0, 13.0, 18.0]
     expected = stats.ttest_ind(b, a, equal_var=False).confidence_interval(0.95)
     found = welch(interval(a), interval(b))
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    of_four = stats.ttest_ind(b, a, equal_var=False).confidence_interval(1 - 0.05 / 4)
+    found = welch(interval(a), interval(b), level=1 - 0.05 / 4)
+    assert (found.low, found.high) == pytest.approx((of_four.low, of_four.high))
+
+
+def test_differences_that_are_told_together_hold_together() -> None:
+    """Of ten points that are equal, four letters in ten named one that was faster or slower."""
+    a, b = (open_side(f"lock-cycle:{kind}", SHORT) for kind in ("semaphore", "mutex"))
+    p, q = a.points[0], b.points[0]
+    rates = [y - x for x, y in zip(p.replication_throughputs, q.replication_throughputs, strict=True)]
+    expected = stats.ttest_1samp(rates, 0).confidence_interval(1 - 0.05 / 10)
+    found = difference_of_rates(p, q, a, b, together=10)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
 
 
