@@ -114,6 +114,21 @@ def test_lists_by_cpu_take_the_waiting_off_the_inode_list(tmp_path: Path) -> Non
     assert many.throughput_per_s > 1.5 * one.throughput_per_s
 
 
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4", "xfs", "btrfs"])
+def test_selinux_without_a_policy_lists_who_comes_and_takes_out_who_goes(tmp_path: Path, kind: str) -> None:
+    without = run(tmp_path, f"{{kind: {kind}}}", CYCLE)
+    assert lock(without, "vfs.isec_lock") is None
+    result = run(tmp_path, f"{{kind: {kind}}}", CYCLE, rules="vfs.isec_list: global")
+    found = lock(result, "vfs.isec_lock")
+    assert found is not None
+    assert found.contended > 0
+    assert found.acquired == pytest.approx(2 * result.operations, abs=32)
+    by_cpu = run(tmp_path, f"{{kind: {kind}}}", CYCLE, rules="vfs.isec_list: per-cpu")
+    apart = lock(by_cpu, "vfs.isec_lock")
+    assert apart is not None
+    assert apart.contended < found.contended / 20
+
+
 @pytest.mark.slow
 def test_each_step_out_of_the_cil_lock_leaves_fewer_acquisitions_or_shorter_holds(tmp_path: Path) -> None:
     def held(design: object) -> tuple[int, float]:

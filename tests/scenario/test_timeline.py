@@ -39,7 +39,7 @@ ERAS: dict[str, Eras] = {
         (5, 16): "rwsem-5.16",
     },
     **dict.fromkeys(("xfs.ilock", "xfs.iolock", "xfs.cil_ctx", "ext4.i_data_sem"), RWSEMS),
-    **dict.fromkeys(("vfs.inode_hash", "vfs.inode_list", "vfs.wb_list", "mm.lru_lock"), SPINLOCKS),
+    **dict.fromkeys(("vfs.inode_hash", "vfs.inode_list", "vfs.isec_list", "vfs.wb_list", "mm.lru_lock"), SPINLOCKS),
     **dict.fromkeys(("vfs.d_lock", "vfs.flc_lock", "vfs.file_lock", "xfs.i_flags_lock"), SPINLOCKS),
     "vfs.rename_lock": {(3, 0): "seqlock"},
     **dict.fromkeys(("tmpfs.stat_lock", "vfs.blocked_lock_lock"), SPINLOCKS),
@@ -97,6 +97,7 @@ RULES = """
 vfs.inode_hash global
 vfs.inode_lookup locked 6.11 rcu
 vfs.inode_list global
+vfs.isec_list none
 vfs.dentry_lru global 3.12 per-node
 vfs.inode_clock tick 6.13 as-asked
 vfs.atime relatime

@@ -29,6 +29,7 @@ const LOCKS: [(&str, &str); 29] = [
     ("vfs.freeze", "percpu-rwsem"),
     ("vfs.inode_hash", "qspinlock"),
     ("vfs.inode_list", "qspinlock"),
+    ("vfs.isec_list", "qspinlock"),
     ("vfs.wb_list", "qspinlock"),
     ("vfs.dentry_lru", "qspinlock"),
     ("vfs.s_vfs_rename_mutex", "mutex"),

@@ -5,6 +5,7 @@ use super::costs::Costs;
 use super::fs_type::FsType;
 use super::inodes::cold::Cold;
 use super::inodes::inode_cache::InodeCache;
+use super::inodes::inode_list::InodeLists;
 use super::inodes::links::Links;
 use super::inodes::listed::Entry;
 use super::inodes::super_line::SuperLine;
@@ -28,6 +29,8 @@ pub struct SuperBlock {
     pub line: SuperLine,
     /// The hash table and the list of inodes.
     pub inodes: InodeCache,
+    /// Those whose labels wait for a policy of SELinux.
+    isec: Option<InodeLists>,
     /// Files that are not in memory.
     pub cold: Cold,
     /// How many names files have.
@@ -56,6 +59,7 @@ impl SuperBlock {
             freeze: m.new_lock(freeze),
             line: SuperLine::new(m, costs),
             inodes: InodeCache::new(m, fs, costs)?,
+            isec: InodeLists::of_selinux(m, costs)?,
             cold: Cold::default(),
             links: Links::default(),
             times: Times::new(costs),
@@ -80,13 +84,30 @@ impl SuperBlock {
     pub fn leaves_memory(&self, file: &File, entry: Entry, hashed: bool) {
         self.cold.leaves(file.inode);
         self.inodes.leaves_memory(entry, hashed);
+        self.isec.iter().for_each(|isec| isec.leaves_memory(entry));
         self.calls.leaves_memory(file.inode);
     }
 
     /// Gives back inodes that nobody uses, each with what all filesystems take and what this one does.
     pub fn shrinker(&self, costs: &Costs<'_>, hashed: bool, held: Vec<Held>) -> Result<Shrinker, String> {
-        let all = self.inodes.held(hashed).into_iter().chain(held).collect();
+        let isec = self.isec.as_ref().map(InodeLists::held);
+        let all = self.inodes.held(hashed).into_iter().chain(isec).chain(held).collect();
         Shrinker::new(costs, self.calls.dcache.lists(), all)
+    }
+
+    /// An inode has a dentry (`d_instantiate`, `d_splice_alias`; `inode_doinit_with_dentry`).
+    pub async fn instantiate<M: Machine>(&self, m: &M, inode: Entry) {
+        if let Some(isec) = &self.isec {
+            isec.add(m, inode).await;
+        }
+    }
+
+    /// An inode goes (`__destroy_inode`; `inode_free_security`).
+    pub async fn destroy_inode<M: Machine>(&self, m: &M, inode: Entry) {
+        if let Some(isec) = &self.isec {
+            isec.remove(m, inode).await;
+        }
+        self.line.destroyed(m).await;
     }
 
     /// `i_rwsem` of a new directory.

@@ -1,11 +1,12 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 61] = [
+pub const ROLES: [(&str, &str); 62] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
     ("vfs.inode_list", "a superblock's list of inodes"),
+    ("vfs.isec_list", "SELinux's list of a superblock's inodes, while it has no policy"),
     ("vfs.s_vfs_rename_mutex", "the directories of a superblock against two renames between them at a time"),
     ("vfs.s_umount", "a superblock against being unmounted while somebody syncs it"),
     ("vfs.wb_switch_rwsem", "the flusher of a device, against two who have it write all for a sync"),

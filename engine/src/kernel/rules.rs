@@ -136,6 +136,8 @@ rules! {
     "vfs.mandatory_locks" => mandatory_locks: bool = false;
     /// How many lists of inodes a superblock has.
     "vfs.inode_list" => inode_list: vfs::InodeList = vfs::InodeList::Global;
+    /// How many lists of inodes SELinux keeps for a superblock while it has no policy (`inode_doinit_with_dentry`).
+    "vfs.isec_list" => isec_list: vfs::IsecList = vfs::IsecList::None;
     /// What one lock of lists of unused dentries guards (`d_lru_add`).
     "vfs.dentry_lru" => dentry_lru: vfs::DentryLru = vfs::DentryLru::PerNode;
     /// The dentry of a name that is removed stays, and says that it is missing (`d_delete`).

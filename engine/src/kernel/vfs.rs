@@ -33,6 +33,18 @@ choice! {
 }
 
 choice! {
+    /// How many lists of inodes SELinux keeps for a superblock while it has no policy (`isec_head`).
+    pub enum IsecList {
+        /// None: no SELinux, or one with a policy.
+        None = "none",
+        /// One, under `isec_lock`.
+        Global = "global",
+        /// One for each CPU.
+        PerCpu = "per-cpu",
+    }
+}
+
+choice! {
     /// What one lock of lists of unused dentries guards.
     pub enum DentryLru {
         /// Those of all superblocks (`dcache_lru_lock`, before 3.12).

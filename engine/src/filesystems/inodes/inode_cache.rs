@@ -1,17 +1,17 @@
-//! Where all inodes of a kernel meet: the hash table under `inode_hash_lock`, and the superblock's list under
-//! `s_inode_list_lock` (`fs/inode.c`).
+//! Where all inodes of a kernel meet: the hash table under `inode_hash_lock`, and the superblock's list (`fs/inode.c`).
 //!
 //! What is done under these locks is part of a traced step: callers hand in the step's time and get back what is left of it.
 
 use crate::filesystems::costs::Costs;
 use crate::filesystems::fs_type::FsType;
 use crate::filesystems::inodes::hash_table::HashTable;
-use crate::filesystems::inodes::listed::{Entry, Lists, Pointers, OTHERS};
-use crate::kernel::vfs::{InodeHash, InodeList, InodeLookup};
+use crate::filesystems::inodes::inode_list::InodeLists;
+use crate::filesystems::inodes::listed::Entry;
+use crate::kernel::vfs::{InodeHash, InodeLookup};
 use crate::memory::{hash_buckets, Held};
 use crate::waist::time::from_ns;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LockId, Side, Time};
+use crate::waist::{Account, LockId, Side, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -25,11 +25,7 @@ pub struct InodeCache {
     table: HashTable,
     chains: Chains,
     lookup: InodeLookup,
-    /// The locks of the lists, each with the list's head in its line.
-    lists: Vec<LockId>,
-    listed: Lists,
-    i_sb_list: Pointers,
-    list_hold: Time,
+    s_inodes: InodeLists,
 }
 
 /// Who looks for an inode that is not there goes along a chain (`find_inode_fast`): where inodes do not fit into the caches, each of it
@@ -60,20 +56,16 @@ impl InodeCache {
     /// Makes the locks; the error names a cost that is missing.
     pub fn new<M: Machine>(m: &M, fs: &FsType, costs: &Costs<'_>) -> Result<Self, String> {
         let rules = costs.rules();
-        let (hash, list) =
-            (m.class("vfs.inode_hash_lock", "vfs.inode_hash"), m.class("vfs.s_inode_list_lock", "vfs.inode_list"));
+        let hash = m.class("vfs.inode_hash_lock", "vfs.inode_hash");
+        let s_inodes = InodeLists::of_superblock(m, costs)?;
         let chains = if rules.inode_hash == InodeHash::Global { 1 } else { CHAINS };
-        let lists = if rules.inode_list == InodeList::Global { 1 } else { m.cpus() as usize };
         Ok(Self {
             hash: (0..chains).map(|_| m.new_lock(hash)).collect(),
             hash_hold: costs.sum(&["inode_hash"])?,
             table: HashTable::new(costs, fs, SCALE)?,
             chains: Chains::new(costs)?,
             lookup: rules.inode_lookup,
-            lists: (0..lists).map(|_| m.new_lock(list)).collect(),
-            listed: Lists::default(),
-            i_sb_list: Pointers::default(),
-            list_hold: costs.sum(&["inode_list"])?,
+            s_inodes,
         })
     }
 
@@ -100,22 +92,12 @@ impl InodeCache {
             self.chains.inodes.set(self.chains.inodes.get() + 1);
         }
         let rest = self.hash(m, hashed, time, step).await;
-        let list = m.cpu() as usize % self.lists.len();
-        self.under(m, self.lists[list], self.list_hold, rest, || self.list(m, list as u32, inode)).await
-    }
-
-    /// `list_add`.
-    fn list<M: Machine>(&self, m: &M, list: u32, inode: Entry) {
-        if inode != OTHERS {
-            self.i_sb_list.touch(m, inode, Access::Write);
-        }
-        let first = self.listed.add(list, inode);
-        first.into_iter().for_each(|first| self.i_sb_list.touch(m, first, Access::Store));
+        rest.saturating_sub(self.s_inodes.add(m, inode).await)
     }
 
     /// An inode is in neither when the run begins.
     pub fn leaves_memory(&self, inode: Entry, hashed: bool) {
-        self.listed.remove(inode);
+        self.s_inodes.leaves_memory(inode);
         let inodes = &self.chains.inodes;
         inodes.set(inodes.get().saturating_sub(u64::from(hashed)));
     }
@@ -126,43 +108,26 @@ impl InodeCache {
             self.chains.inodes.set(self.chains.inodes.get().saturating_sub(1));
         }
         let rest = self.hash(m, hashed, self.hash_hold, step).await;
-        let list = self.listed.list_of(inode).map_or(m.cpu() as usize % self.lists.len(), |list| list as usize);
-        let rest = self.under(m, self.lists[list], self.list_hold, rest, || self.unlist(m, inode)).await;
-        self.i_sb_list.free(m, inode);
-        rest
+        rest.saturating_sub(self.s_inodes.remove(m, inode).await)
     }
 
     /// What an inode takes that goes because memory is short (`evict`); in the hash table if the filesystem uses it.
     pub fn held(&self, hashed: bool) -> Vec<Held> {
-        let list = Held { locks: self.lists.clone(), hold: self.list_hold, count: None };
         let hash = Held { locks: self.hash.clone(), hold: self.hash_hold, count: Some(self.chains.inodes.clone()) };
-        std::iter::once(list).chain(hashed.then_some(hash)).collect()
-    }
-
-    /// `list_del_init`.
-    fn unlist<M: Machine>(&self, m: &M, inode: Entry) {
-        self.i_sb_list.touch(m, inode, Access::Write);
-        let neighbours = self.listed.remove(inode);
-        neighbours.into_iter().flatten().for_each(|other| self.i_sb_list.touch(m, other, Access::Store));
+        std::iter::once(self.s_inodes.held()).chain(hashed.then_some(hash)).collect()
     }
 
     async fn hash<M: Machine>(&self, m: &M, hashed: Option<u64>, hold: Time, step: Time) -> Time {
-        match hashed {
-            Some(number) => self.under(m, self.chain(number), hold, step, || ()).await,
-            None => step,
-        }
+        let Some(number) = hashed else { return step };
+        let chain = self.chain(number);
+        m.lock(chain, Side::Write).await;
+        m.run(Account::System, hold).await;
+        m.unlock(chain, Side::Write).await;
+        step.saturating_sub(hold)
     }
 
     fn chain(&self, number: u64) -> LockId {
         self.hash[(hash(number) >> 32) as usize % self.hash.len()]
-    }
-
-    async fn under<M: Machine>(&self, m: &M, lock: LockId, hold: Time, step: Time, change: impl FnOnce()) -> Time {
-        m.lock(lock, Side::Write).await;
-        change();
-        m.run(Account::System, hold).await;
-        m.unlock(lock, Side::Write).await;
-        step.saturating_sub(hold)
     }
 }
 

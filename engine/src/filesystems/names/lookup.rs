@@ -45,6 +45,7 @@ pub async fn bring_in<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, (dir, na
     let lookup = sb.calls.dcache.look_up(m, dir, name);
     sb.calls.made(m, slot, (dir, name));
     fs.look_up_inode(m, dir, name, file).await;
+    sb.instantiate(m, listed::file(slot)).await;
     sb.calls.dcache.looked_up(m, lookup);
     sb.calls.is_child(m, dir, listed::file(slot));
     if sb.calls.files.enters_list(slot) {

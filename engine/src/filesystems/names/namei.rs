@@ -106,7 +106,10 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     new_dentry(sb, m, parent, (dir, name)).await;
     sb.line.new_inode(m).await;
     let made = make.await;
-    made.iter().for_each(|made| sb.calls.is_named(m, (dir, name), named(made)));
+    if let Ok(made) = &made {
+        sb.instantiate(m, named(made)).await;
+        sb.calls.is_named(m, (dir, name), named(made));
+    }
     sb.times.changed(m, Timed::Directory(dir));
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
@@ -215,7 +218,7 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
 /// `do_unlinkat`: the inode goes with its last name and its last reference, when the directory is unlocked.
 pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId, name: &[u8], file: File) {
     let (sb, (before, after)) = (fs.super_block(), fs.unlink_times());
-    let (parent, victim) = (fs.directory_lock(dir), fs.file_lock(&file));
+    let (parent, victim, slot) = (fs.directory_lock(dir), fs.file_lock(&file), file.inode);
     m.at("unlink");
     sb.calls.rename_lock.path_init(m).await;
     m.run(Account::System, before).await;
@@ -250,7 +253,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     if last {
         sb.calls.drop_pages(m, &file).await;
         fs.evict_file(m, dir, file).await;
-        sb.line.destroyed(m).await;
+        sb.destroy_inode(m, listed::file(slot)).await;
     }
     sb.end_write(m).await;
     let goes_back = sb.calls.link().2; // who evicts nothing
@@ -282,7 +285,7 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
     sb.times.changed(m, Timed::Directory(parent));
     m.unlock(locks.1, Side::Write).await;
     fs.evict_directory(m, parent, dir).await;
-    sb.line.destroyed(m).await;
+    sb.destroy_inode(m, listed::directory(dir)).await;
     fs.removed(m).await;
     m.might_sleep().await; // `dput`: inodegc's worker, which the eviction may have woken, runs before the parent is unlocked
     dput_removed(sb, m, (parent, name), (listed::directory(dir), None)).await;
