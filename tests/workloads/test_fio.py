@@ -123,7 +123,9 @@ def test_a_journal_handle_in_each_buffered_write_meets_in_the_journal_only_where
 
 
 @pytest.mark.parametrize(("journal", "starts"), [(True, 1), (False, 0)])
-def test_who_has_written_pages_back_starts_a_handle_in_vain(tmp_path: Path, journal: bool, starts: int) -> None:
+def test_who_has_written_pages_back_starts_a_handle_in_vain(
+    tmp_path: Path, journal: bool, starts: int
+) -> None:
     """Until 5.7 the loop of `ext4_writepages` ends with one that finds no page."""
     synced = (
         "filesystem.kind=ext4", "workload.direct=false", "workload.rw=randwrite", "workload.cached=true",

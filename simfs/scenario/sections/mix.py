@@ -108,8 +108,8 @@ class Mix(Naming, Serving):
     )
     watched: StrictBool = Field(
         default=False,
-        description="Somebody watches the tasks' directories (inotify): who opens, closes, reads or changes a file takes"
-        " a reference of its directory.",
+        description="Somebody watches the tasks' directories (inotify): who opens, closes, reads or changes a file"
+        " takes a reference of its directory.",
     )
     unlinked: StrictBool = Field(
         default=False,
