@@ -224,7 +224,7 @@ def test_a_fit_outside_its_sources_range_does_not_count_as_predicted(tmp_path: P
         ("emulated-create", "variants.xfs-shared.machine.speed", (2, 6)),
         ("compile-24", "workload.user_cpu", (6e6, 16.19e6)),
         ("xfs-rangelock", "device.read.time", (75e3, 120e3)),
-        ("fxmark-dwom", "filesystem.costs.cu_short.jbd2_handle_stop", (461, 571)),
+        ("fxmark-dwom", "filesystem.costs.journal.stop", (130, 250)),
         ("lock-cycle", "workload.think.exponential", None),
     ],
 )

@@ -295,4 +295,16 @@ OTHERS = [
         "            for time in picks.times(act).1 {",
         "            for time in picks.times(act).1.into_iter().filter(|_| !FAULT) {",
     ),
+    Fault(
+        "ext4 writeback: no handle is started in vain",
+        E + "filesystems/ext4/fsync.rs",
+        "if self.io.rules.vain_handle && self.journal.on {",
+        "if self.io.rules.vain_handle && self.journal.on && !FAULT {",
+    ),
+    Fault(
+        "watched directories: who reads or writes tells nobody",
+        E + "filesystems/system_calls.rs",
+        "            let answer = call.await;\n            sb.calls.notify_parent(m).await;",
+        "            let answer = call.await;\n            if !FAULT { sb.calls.notify_parent(m).await; }",
+    ),
 ]

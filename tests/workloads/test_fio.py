@@ -118,8 +118,26 @@ def test_a_journal_handle_in_each_buffered_write_meets_in_the_journal_only_where
         per_second(run(tmp_path, *old)),
         per_second(run(tmp_path, *old, "filesystem.journal=false")),
     )
-    handle = 194 + 534  # ns of the steps of a handle
+    handle = 194 + 195  # ns of a handle that dirties nothing: its start, and journal.stop
     assert 1e9 / journaled - 1e9 / plain == pytest.approx(handle, abs=30)
+
+
+@pytest.mark.parametrize(("journal", "starts"), [(True, 1), (False, 0)])
+def test_who_has_written_pages_back_starts_a_handle_in_vain(
+    tmp_path: Path, journal: bool, starts: int
+) -> None:
+    """Until 5.7 the loop of `ext4_writepages` ends with one that finds no page."""
+    synced = (
+        "filesystem.kind=ext4", "workload.direct=false", "workload.rw=randwrite", "workload.cached=true",
+        "workload.fsync=1", "workload.tasks=1", f"filesystem.journal={str(journal).lower()}",
+    )  # fmt: skip
+    asked = []
+    for vain in ("true", "false"):
+        given = spec(tmp_path, *synced, f"kernel.rules.ext4.vain_handle={vain}")
+        result = read_whole_answer(given)
+        asked.append(acquired(result, "ext4.j_state_lock") / result["operations"])
+        assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 1e6}) > 10
+    assert asked[0] - asked[1] == pytest.approx(starts, abs=0.1)
 
 
 DIRECT = [("xfs", kind) for kind in ("rwsem", "none", "interval-tree", "btree", "optimistic")]

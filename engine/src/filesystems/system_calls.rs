@@ -93,6 +93,21 @@ impl<F> Recorded<F> {
         self.by_descriptor(m, (Some(file.inode), Position::Kept), call)
     }
 
+    /// The same of a call that reads or changes the file: who watches its directory is told afterwards (`fsnotify_access`,
+    /// `fsnotify_modify`, `fsnotify_change`).
+    async fn told<M: Machine, T>(&self, m: &M, file: (u32, Position), call: Call<'_, T>) -> T
+    where
+        F: Mounted,
+    {
+        let sb = self.fs.super_block();
+        let telling = async {
+            let answer = call.await;
+            sb.calls.notify_parent(m).await;
+            answer
+        };
+        self.by_descriptor(m, (Some(file.0), file.1), pin!(telling)).await
+    }
+
     /// `fcntl_setlk` of a range that nobody else asks for, or of the whole file.
     async fn set_lock<M: Machine>(&self, m: &M, file: &File, set: bool, whole: bool)
     where
@@ -205,16 +220,15 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
         let inode = file.inode;
-        self.by_descriptor(m, (Some(inode), Position::Moved), pin!(read_write::append(&*self.fs, m, file, bytes)))
-            .await;
+        self.told(m, (inode, Position::Moved), pin!(read_write::append(&*self.fs, m, file, bytes))).await;
     }
 
     async fn overwrite(&self, m: &M, file: &File, place: (u64, u32)) {
-        self.on_file(m, file, pin!(read_write::overwrite(&*self.fs, m, file, place))).await;
+        self.told(m, (file.inode, Position::Kept), pin!(read_write::overwrite(&*self.fs, m, file, place))).await;
     }
 
     async fn read(&self, m: &M, file: &File, place: (u64, u32)) {
-        self.on_file(m, file, pin!(self.fs.read(m, file, place))).await;
+        self.told(m, (file.inode, Position::Kept), pin!(self.fs.read(m, file, place))).await;
     }
 
     async fn close(&self, m: &M, file: &File) {
@@ -246,15 +260,15 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn read_at(&self, m: &M, file: &File, io: Io) {
-        self.on_file(m, file, pin!(self.fs.read_at(m, file, io))).await;
+        self.told(m, (file.inode, Position::Kept), pin!(self.fs.read_at(m, file, io))).await;
     }
 
     async fn write_at(&self, m: &M, file: &File, io: Io) {
-        self.on_file(m, file, pin!(read_write::write_at(&*self.fs, m, file, io))).await;
+        self.told(m, (file.inode, Position::Kept), pin!(read_write::write_at(&*self.fs, m, file, io))).await;
     }
 
     async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
-        self.on_file(m, file, pin!(read_write::fallocate(&*self.fs, m, file, bytes))).await
+        self.told(m, (file.inode, Position::Kept), pin!(read_write::fallocate(&*self.fs, m, file, bytes))).await
     }
 
     async fn reflink(&self, m: &M, from: &File, to: &File) {
@@ -262,11 +276,11 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn truncate(&self, m: &M, file: &File) {
-        self.on_file(m, file, pin!(read_write::truncate(&*self.fs, m, file, None))).await;
+        self.told(m, (file.inode, Position::Kept), pin!(read_write::truncate(&*self.fs, m, file, None))).await;
     }
 
     async fn shorten(&self, m: &M, file: &File, bytes: u32) {
-        self.on_file(m, file, pin!(read_write::truncate(&*self.fs, m, file, Some(bytes)))).await;
+        self.told(m, (file.inode, Position::Kept), pin!(read_write::truncate(&*self.fs, m, file, Some(bytes)))).await;
     }
 
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
@@ -304,7 +318,11 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
-        self.operation(m, pin!(read_write::set_attribute(&*self.fs, m, file, attribute))).await;
+        let changing = async {
+            read_write::set_attribute(&*self.fs, m, file, attribute).await;
+            self.fs.super_block().calls.notify_parent(m).await;
+        };
+        self.operation(m, pin!(changing)).await;
     }
 
     async fn lseek(&self, m: &M, file: &File) {

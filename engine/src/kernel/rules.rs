@@ -390,6 +390,8 @@ rules! {
     "ext4.ordered_range" => ordered_range: bool = true;
     /// A buffered write starts a journal handle for each page (`ext4_da_write_begin`).
     "ext4.write_handles" => write_handles: bool = false;
+    /// Who has written a file's pages back starts one more handle, finds no page and stops it (`ext4_writepages`).
+    "ext4.vain_handle" => vain_handle: bool = false;
     /// A buffered write that makes a file longer has its inode dirty in a handle (`ext4_da_write_end`, `mark_inode_dirty`).
     "ext4.append_dirties" => append_dirties: bool = false;
     /// Who opens a file takes a reference of its directory, to look whether it is encrypted (`fscrypt_file_open`).

@@ -29,6 +29,8 @@ pub struct Jobs {
     pub fsync: u32,
     /// The file is open with `O_SYNC`: a write ends with an fsync of its range (`generic_write_sync`).
     pub sync: bool,
+    /// Somebody watches the directory of the files.
+    pub watched: bool,
     /// Requests that a task has under way before it waits for one; 1 waits within the call.
     pub iodepth: u32,
     /// Which blocks a task takes.
@@ -59,6 +61,7 @@ impl Jobs {
             readers: w.given("readers").map(|n| n as u32),
             fsync: w.number("fsync") as u32,
             sync: w.number("sync") > 0.0,
+            watched: w.number("watched") > 0.0,
             iodepth: w.number("iodepth") as u32,
             places: Places::named(w.word("places")).map_err(|e| format!("workload.params.places: {e}"))?,
             choice: Choice::of(w)?,

@@ -146,7 +146,12 @@ def _fio(use: Fio) -> dict[str, Any]:
         "cached": float(use.cached is not False),
         **({"read_before": 0.0} if use.cached == "written" else {}),
     }
-    optional = {"readers": use.readers, "written": use.written, "unwritten": float(use.unwritten) or None}
+    optional = {
+        "readers": use.readers,
+        "written": use.written,
+        "unwritten": float(use.unwritten) or None,
+        "watched": float(use.watched) or None,
+    }
     return given | {key: value for key, value in optional.items() if value is not None}
 
 

@@ -78,6 +78,10 @@ class Fio(Tasks):
     sync: StrictBool = Field(
         default=False, description="Files are open with O_SYNC: writes end with an fsync of their range."
     )
+    watched: StrictBool = Field(
+        default=False,
+        description="Somebody watches the directory (inotify): each request takes a reference of it.",
+    )
     params: dict[str, CountOrDuration] = Field(
         default={}, description="Replace the workload profile's: durations with a unit, or counts."
     )

@@ -108,7 +108,8 @@ class Mix(Naming, Serving):
     )
     watched: StrictBool = Field(
         default=False,
-        description="Somebody watches the tasks' directories (inotify): an open or close takes a reference of them.",
+        description="Somebody watches the tasks' directories (inotify): who opens, closes, reads or changes a file"
+        " takes a reference of its directory.",
     )
     unlinked: StrictBool = Field(
         default=False,

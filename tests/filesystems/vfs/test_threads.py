@@ -118,6 +118,31 @@ def test_a_watched_directory_has_its_references_counted(tmp_path: Path, watched:
     assert holds(found, "vfs.d_lock") == pytest.approx(expected, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        ("read", 2),
+        ("overwrite", 2),
+        ("append", 2),
+        ("fallocate", 2),
+        ("chmod", 2),
+        ("fsync", 0),
+        ("fstat", 0),
+    ],
+)
+def test_who_reads_or_changes_a_file_of_a_watched_directory_takes_a_reference(
+    tmp_path: Path, op: str, expected: int
+) -> None:
+    """`fsnotify_access`, `fsnotify_modify`, `fsnotify_change`; who asks or syncs tells nobody."""
+    alone, watched = (
+        holds(
+            simulate(spec(tmp_path, op, 4, watched=watched, rules={"vfs.dentry_ref": "locked"})), "vfs.d_lock"
+        )
+        for watched in (False, True)
+    )
+    assert watched - alone == pytest.approx(expected, abs=0.05)
+
+
 def test_who_opens_files_of_a_watched_directory_meets_others(tmp_path: Path) -> None:
     """Processes with files of their own share nothing else."""
     one, alone, others = (

@@ -68,7 +68,7 @@ impl Calls {
     /// `__fsnotify_parent` of a file whose directory is watched (`DCACHE_FSNOTIFY_PARENT_WATCHED`): it takes a reference of the directory
     /// to look whether it is this that somebody waits for (`dget_parent`), and gives it back. A task begins with the file that it makes,
     /// whose name is added under the directory's `d_lock`: all who come meanwhile queue for that, and those who find them there.
-    async fn notify_parent<M: Machine>(&self, m: &M) {
+    pub async fn notify_parent<M: Machine>(&self, m: &M) {
         let Some((dir, known)) = self.watched.get(m.task()) else { return };
         let directory = File { inode: dir, written: false, writable: false };
         if !known {

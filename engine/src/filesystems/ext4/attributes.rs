@@ -11,6 +11,7 @@ use crate::waist::{Account, Time};
 
 cost_table!(AttributeCosts {
     handle: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop"],
+    empty_handle: ["cu_short.jbd2_handle_start", "journal.stop"],
     mark_dirty: ["cu_short.ext4_mark_inode_dirty_2"],
     map: ["mballoc.map_blocks"],
 });
@@ -63,7 +64,7 @@ impl Ext4 {
         let handles = if rules.write_handles { bytes.div_ceil(BLOCK).max(1) } else { u32::from(dirties) };
         for _ in 0..if self.journal.on { handles } else { 0 } {
             let handle = self.journal.start(m, credits::INODE).await;
-            m.run(Account::System, c.handle + if dirties { c.mark_dirty } else { 0 }).await;
+            m.run(Account::System, if dirties { c.handle + c.mark_dirty } else { c.empty_handle }).await;
             match dirties {
                 true => self.stop(m, handle, slot, &[]).await,
                 false => _ = self.journal.stop(m, handle, &[]).await,

@@ -227,7 +227,7 @@ impl Ext4 {
             return self.set_iomap(m, true).await;
         }
         let handle = self.journal.start(m, credits::EXTENT).await;
-        m.run(Account::System, c.handle).await;
+        m.run(Account::System, c.empty_handle).await;
         self.look_up_blocks(m, slot, c.write_map).await;
         self.journal.stop(m, handle, &[]).await;
         self.set_iomap(m, true).await;
@@ -245,7 +245,7 @@ impl Ext4 {
             self.change_extent(m, slot, (c.split, c.split_rest)).await;
             return self.stop(m, handle, slot, self.extent_leaf(slot).as_slice()).await;
         }
-        m.run(Account::System, c.handle).await;
+        m.run(Account::System, c.empty_handle).await;
         self.look_up_blocks(m, slot, c.write_map).await;
         self.journal.stop(m, handle, &[]).await;
     }

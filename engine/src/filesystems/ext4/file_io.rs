@@ -37,7 +37,7 @@ cost_table!(pub(super) IoCosts {
     write_exit: ["dwrite.exit_pwrite64"],
     buffered_page: ["tmp_short.ext4_da_write_begin", "tmp_short.ext4_da_write_end", "tmp_short.exit_write"],
     read_page: ["tmp_short.ext4_da_write_end"],
-    handle: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop"],
+    empty_handle: ["cu_short.jbd2_handle_start", "journal.stop"],
     split: ["unwritten.split"],
     split_rest: ["unwritten.split_rest"],
     convert: ["unwritten.convert"],
@@ -164,7 +164,7 @@ impl Ext4 {
             self.sb.calls.pages.copy_to(m, file.inode, io.offset + page * u64::from(BLOCK), bytes);
             if self.io.rules.write_handles && self.journal.on {
                 let handle = self.journal.start(m, credits::INODE).await;
-                m.run(Account::System, c.handle + each).await;
+                m.run(Account::System, c.empty_handle + each).await;
                 self.journal.stop(m, handle, &[]).await;
             } else {
                 m.run(Account::System, each).await;

@@ -13,6 +13,8 @@ pub trait Mapping: Flushed {
     async fn take_piece<M: Machine>(&self, m: &M, slot: u32, wanted: Wanted, call: &mut Self::Call) -> Option<Piece>;
     /// Submits it; `done` is completed when it is no longer under writeback.
     async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId);
+    /// `writepages` has written something, and looks whether there is more.
+    async fn look_for_more<M: Machine>(&self, _m: &M) {}
 }
 
 /// `file_write_and_wait_range`: what is dirty is written and waited for, and what the flusher has under way, of a range as of the whole
@@ -27,6 +29,9 @@ pub async fn write_and_wait<M: Machine, F: Mapping>(fs: &F, m: &M, slot: u32, wa
         if wanted.is_all_of(&piece) {
             break;
         }
+    }
+    if submitted > 0 {
+        fs.look_for_more(m).await;
     }
     for _ in 0..submitted {
         m.wchan("folio_wait_writeback");
@@ -60,6 +65,7 @@ pub async fn submit_inodes<M: Machine, F: Mapping>(fs: &F, m: &M, dirty: &DirtyF
             (requests, pages) = (requests + 1, pages + piece.pages());
             fs.write_piece(m, slot, piece, done).await;
         }
+        fs.look_for_more(m).await;
     }
     Submitted { done: Some(done), requests, pages, files }
 }
@@ -89,10 +95,13 @@ pub async fn write_pages<M: Machine, F: Mapping>(fs: &F, m: &M, slot: u32, most:
     let (wb, mut left, mut call) = (fs.writeback(), most, F::Call::default());
     while left > 0 {
         wb.room(m).await;
-        let Some(piece) = fs.take_piece(m, slot, Wanted::Any(left.min(REQUEST_PAGES)), &mut call).await else { return };
+        let Some(piece) = fs.take_piece(m, slot, Wanted::Any(left.min(REQUEST_PAGES)), &mut call).await else { break };
         left -= piece.pages().min(left);
         let done = m.new_completion();
         wb.submitted(done, slot, piece.pages());
         fs.write_piece(m, slot, piece, done).await;
+    }
+    if left < most {
+        fs.look_for_more(m).await;
     }
 }

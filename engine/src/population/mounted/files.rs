@@ -219,7 +219,11 @@ fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(
         }
         for (task, placement) in (0..tasks).zip(placements) {
             let (fs, file) = (fs.clone(), files[task as usize % files.len()]);
-            m.spawn(placement, SpawnKind::Foreground, move |m| fio::run(m, fs, file, jobs, task));
+            let calling = fs.clone();
+            let task = m.spawn(placement, SpawnKind::Foreground, move |m| fio::run(m, calling, file, jobs, task));
+            if jobs.watched {
+                fs.super_block().calls.watch(task, dir);
+            }
         }
     });
     Ok(())
