@@ -75,6 +75,8 @@ def conclusion(result: ScenarioResult, points: Sequence[Point] = ()) -> str:
     found = [said for group in groups if (said := _of_group(group))]
     found.sort(key=lambda said: -said[0])
     lines = [line for _, line in found[:GROUPS]]
+    if sides and all("no round" in side.point.marks for side in sides):
+        lines.append("no whole operation ended in the window: set a longer measure.duration")
     if stopped := [side.name for side in sides if side.point.id in stalled]:
         lines.append(f"{', '.join(stopped)} comes to a halt")
     if wrong := [result.title(variant) for variant in result.variants if variant in faulty]:

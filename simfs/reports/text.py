@@ -266,6 +266,8 @@ def _marked(points: Sequence[PointResult]) -> Iterable[str]:
         yield f"wide: the interval is wider than a fifth of the value ({_few(wide)})"
     if full := [p.id for p in points if "saturated" in p.marks]:
         yield f"saturated: requests arrive faster than they are served, so waits grow with the window ({_few(full)})"
+    if none := [p.id for p in points if "no round" in p.marks]:
+        yield f"no round: parts of operations ended in the window, but no whole one: measure longer ({_few(none)})"
     if split := [f"{p.id}: {p.groups}" for p in points if p.groups]:
         yield f"two groups (Engelman and Hartigan's test, 1 %): a bistable point, not noise ({_few(split)})"
 
