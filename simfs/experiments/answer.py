@@ -52,12 +52,15 @@ def answer(
     refuses, ImportError where there is no engine.
     """
     options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
+    whole = asked.measure.duration
     asked, fits = fit(asked, given=given, quick=quick, **options)
     points = [point for point in expand(asked) if not variants or point.variant in variants]
     wanted = list(dict.fromkeys([*metrics, *metrics_of_groups(asked), *metrics_of(asked.expect)]))
     result = run_points(asked, points, tuple(asked.sweep), metrics=wanted, why=why, **options).with_fits(fits)
     result = with_saturated(result, {point.id: rate for point in points if (rate := offered(point.scenario))})
-    found = {"answer": conclusion(result, points), "expected": expected(asked.expect, result)}
+    found: dict[str, Any] = {"answer": conclusion(result, points), "expected": expected(asked.expect, result)}
+    if asked.measure.duration < whole:
+        found["first_look_of_ns"] = whole
     return asked, result.model_copy(update=found)
 
 

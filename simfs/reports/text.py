@@ -245,6 +245,11 @@ def sentences(result: ScenarioResult) -> Iterable[str]:
     yield from (fit.sentence for fit in result.fits)
     if not result.fits:
         yield "nothing was fitted here"
+    if result.first_look_of_ns:
+        yield (
+            f"a first look (--quick): what takes a good part of the scenario's {duration(result.first_look_of_ns)} to "
+            "build up is not seen, and no interval covers that"
+        )
     if calm := [result.title(point.variant) for point in focus(result) if not waited(point)]:
         more = f"; and {len(calm) - SHOWN} more" if len(calm) > SHOWN else ""
         yield f"no lock was waited for: {'; '.join(calm[:SHOWN])}{more}"
