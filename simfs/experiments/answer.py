@@ -52,15 +52,12 @@ def answer(
     refuses, ImportError where there is no engine.
     """
     options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
-    whole = asked.measure.duration
     asked, fits = fit(asked, given=given, quick=quick, **options)
     points = [point for point in expand(asked) if not variants or point.variant in variants]
     wanted = list(dict.fromkeys([*metrics, *metrics_of_groups(asked), *metrics_of(asked.expect)]))
     result = run_points(asked, points, tuple(asked.sweep), metrics=wanted, why=why, **options).with_fits(fits)
     result = with_saturated(result, {point.id: rate for point in points if (rate := offered(point.scenario))})
-    found: dict[str, Any] = {"answer": conclusion(result, points), "expected": expected(asked.expect, result)}
-    if asked.measure.duration < whole:
-        found["first_look_of_ns"] = whole
+    found = {"answer": conclusion(result, points), "expected": expected(asked.expect, result)}
     return asked, result.model_copy(update=found)
 
 
@@ -112,7 +109,7 @@ def run_points(
 ) -> ScenarioResult:
     """Run these points of `asked`, which vary in `keys`, beside the scenario's measured rows."""
     left_out = {variant.name for variant in asked.variants} - {point.variant for point in points}
-    return run_scenario(
+    result = run_scenario(
         points,
         asked.measure,
         threads=threads,
@@ -126,6 +123,7 @@ def run_points(
         titles=titles_of(asked),
         metrics=metrics,
     )
+    return result.model_copy(update={"first_look_of_ns": asked.measure.whole_duration})
 
 
 def _with_chains(point: Point, replication: int) -> dict[str, Any]:

@@ -30,6 +30,9 @@ ACCURACY = Path(__file__).with_name("accuracy.json")
 SHOWN = 6
 """Points and differences that a sentence names."""
 
+RULES = 12
+"""Rules and locks of another release that are named."""
+
 RELEASE = "kernel.profile"
 OF_RELEASE = ("kernel.rules.", "locks.")
 """What differs with the release, and would be a list of a hundred rules."""
@@ -211,8 +214,9 @@ def _differences(a: Point, b: Point) -> Iterator[str]:
         yield f"b differs: {key} is {there} (a: {here})"
     if len(own) > SHOWN:
         yield f"and in {counted(len(own) - SHOWN, 'more setting')}"
-    if len(keys) > len(own):
-        yield f"and in {len(keys) - len(own)} rules and locks of these kernels"
+    if ruled := [key.removeprefix("kernel.rules.") for key in keys if key not in own]:
+        named = f": {', '.join(ruled)}" if len(ruled) <= RULES else ""
+        yield f"and in {len(ruled)} rules and locks of these kernels{named}"
 
 
 def _settings(point: Point) -> dict[str, Any]:
