@@ -37,7 +37,9 @@ def print_catalogue(console: Console | None = None) -> None:
                 console,
             )
         elif kind == MEASURED:
-            more = f"{len(names)} sets of measured data come with scenarios: `simfs list WORD` finds them, as in"
+            more = (
+                f"{len(names)} sets of measured data come with scenarios: `simfs list WORD` finds them, as in"
+            )
             words = "`simfs list fsync`, `simfs list robot`; `simfs list scenarios` lists all"
             console.print(Padding(Text(f"{more} {words}"), (0, 1, 1, 1)))
         else:
