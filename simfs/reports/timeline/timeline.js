@@ -7,6 +7,7 @@ function simfsTimeline(root, given) {
   const data = given || JSON.parse(root.querySelector("script[type='application/json']").textContent);
   const NS = "http://www.w3.org/2000/svg";
   const ROW = 16, LEFT = 92, QUEUE = 46, GAP = 10, AXIS = 26, RUN = 1, RUNNABLE = 2, ASLEEP = 3;
+  const ARROWS = 400; // hand-overs drawn at most in the width of the window
   const PACE = 200; // ms of a step that is played
   const svg = root.querySelector("svg"), slider = root.querySelector("input"), why = root.querySelector(".why");
   const clock = root.querySelector(".clock");
@@ -145,7 +146,9 @@ function simfsTimeline(root, given) {
     }
   }
 
+  // More would hide the rows; closer there is room for them.
   function arrows() {
+    if (data.handOvers.length > ARROWS * state.zoom) return;
     const middle = (id) => QUEUE + GAP + (data.rows.indexOf(id) + 0.5) * ROW;
     for (const [giver, released, taker, acquired] of data.handOvers) {
       if (!data.rows.includes(giver) || !data.rows.includes(taker)) continue;
