@@ -109,7 +109,7 @@ def run_points(
 ) -> ScenarioResult:
     """Run these points of `asked`, which vary in `keys`, beside the scenario's measured rows."""
     left_out = {variant.name for variant in asked.variants} - {point.variant for point in points}
-    return run_scenario(
+    result = run_scenario(
         points,
         asked.measure,
         threads=threads,
@@ -123,6 +123,7 @@ def run_points(
         titles=titles_of(asked),
         metrics=metrics,
     )
+    return result.model_copy(update={"first_look_of_ns": asked.measure.whole_duration})
 
 
 def _with_chains(point: Point, replication: int) -> dict[str, Any]:

@@ -280,11 +280,17 @@ def _scenario(about: Mapping[str, Any], folder: Path) -> Scenario:
 
 
 def _with_curves(result: ScenarioResult, folder: Path) -> ScenarioResult:
-    """The result with its latency curves, which lie in a table of their own; older directories have none."""
-    try:
-        rows = parquet.read_table(folder / "tables" / "latency_curves.parquet").to_pylist()
-    except (OSError, pa.ArrowInvalid):
+    """The result with its latency curves, which lie in a table of their own; older directories have none.
+
+    Raises ValueError where that table is broken.
+    """
+    file = folder / "tables" / "latency_curves.parquet"
+    if not file.exists():
         return result
+    try:
+        rows = parquet.read_table(file).to_pylist()
+    except (OSError, pa.ArrowInvalid):
+        raise ValueError(f"{file}: is broken; run it again") from None
     curves: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         curves.setdefault((row["point"], row["operation"]), []).append(row["below_ns"])

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simfs.results.chains import does
+from simfs.experiments.bottleneck import bottleneck
 from simfs.results.focus import focus
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.statistics import Estimate, paired_difference
-from simfs.results.summaries import LockSummary
 from simfs.results.tournament import is_tournament
 from simfs.scenario import Point
 
@@ -21,23 +20,21 @@ RECOVERED = 0.5
 GROUPS = 3
 """Operations whose losses are told, the largest first."""
 
+ALIKE = 0.5
+"""Per cent that a variant has to lose for that to be told."""
+
+SEEMS = 5
+"""Per cent that a variant seems to lose from which on that is told although the runs are too few to be sure."""
+
 BACK = 2
 """Per cent of the best that may be lost still where a loss is said to be back."""
 
-MOSTLY = 0.5
-"""Part of their time that tasks sleep for no lock from which on that is the answer."""
-
-INSIDE = re.compile(r"\.wait_lock$")
-"""Raw spinlocks inside other locks: who waits for them waits for those."""
 
 AMOUNT = re.compile(r"workload\.(hold|think|readers|outstanding|user_cpu|size|params\.user_ns)\b")
 """How much work an operation is: variants that differ in it do something else. So do those on other machines."""
 
 OUTCOMES = {"restart"}
 """Names among the operations of a point that are outcomes of one of them."""
-
-DOING = ("run", "wait for a CPU", "sleep", "wait for a device")
-"""What holders do while others wait, in the order of `holder_parts`."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +44,13 @@ class Side:
     name: str
     point: PointResult
     settings: Mapping[str, Any]
+    curve: Sequence[PointResult]
+    """All points of the variant."""
+
+    @property
+    def why(self) -> str:
+        """What keeps its tasks from being faster."""
+        return bottleneck(self.point, self.curve)
 
 
 def conclusion(result: ScenarioResult, points: Sequence[Point] = ()) -> str:
@@ -60,7 +64,10 @@ def conclusion(result: ScenarioResult, points: Sequence[Point] = ()) -> str:
     stalled = {finding.point for finding in result.findings if finding.kind == "stall"}
     broken = {finding.point for finding in result.findings if finding.kind == "law"}
     faulty = {point.variant for point in result.points if point.id in broken}
-    sides = [Side(_quoted(result.title(p.variant)), p, settings.get(p.variant, {})) for p in focus(result)]
+    sides = [
+        Side(_quoted(result.title(p.variant)), p, settings.get(p.variant, {}), result.of(p.variant))
+        for p in focus(result)
+    ]
     counts = [side for side in sides if side.point.variant not in faulty]
     sound = [side for side in counts if side.point.operations and side.point.id not in stalled]
     groups = _comparable(sound)
@@ -68,6 +75,8 @@ def conclusion(result: ScenarioResult, points: Sequence[Point] = ()) -> str:
     found = [said for group in groups if (said := _of_group(group))]
     found.sort(key=lambda said: -said[0])
     lines = [line for _, line in found[:GROUPS]]
+    if sides and all("no round" in side.point.marks for side in sides):
+        lines.append("no whole operation ended in the window: set a longer measure.duration")
     if stopped := [side.name for side in sides if side.point.id in stalled]:
         lines.append(f"{', '.join(stopped)} comes to a halt")
     if wrong := [result.title(variant) for variant in result.variants if variant in faulty]:
@@ -105,9 +114,13 @@ def _of_group(sides: Sequence[Side]) -> tuple[float, str] | None:
     """The loss of the worst in per cent, and what to say."""
     best = max(sides, key=lambda side: side.point.throughput.mean)
     if len(sides) == 1:
-        return (0.0, f"{best.name}: {why}") if (why := longest_wait(best.point)) else None
+        return (0.0, f"{best.name}: {why}") if (why := best.why) else None
     losses = {side.name: loss for side in sides if side is not best and (loss := _loss(side, best))}
-    certain = [side for side in sides if (loss := losses.get(side.name)) and (loss.low or 0) > 0]
+    certain = [
+        side
+        for side in sides
+        if (loss := losses.get(side.name)) and (loss.low or 0) > 0 and loss.mean >= ALIKE
+    ]
     at = f"at {best.point.tasks} task{'' if best.point.tasks == 1 else 's'}"
     if not certain:
         return 0.0, f"{at} {_no_difference(sides, best, losses)}"
@@ -117,7 +130,7 @@ def _of_group(sides: Sequence[Side]) -> tuple[float, str] | None:
     said += _idles(worst.point)
     parts = [
         said,
-        longest_wait(worst.point),
+        worst.why,
         _what_helps(worst, best, sides, losses),
         _the_same(worst, sides),
     ]
@@ -161,11 +174,12 @@ def _no_difference(sides: Sequence[Side], best: Side, losses: Mapping[str, Estim
         said = "all variants do exactly the same: what they differ in has no effect here"
     elif not losses or all(loss.low is None for loss in losses.values()):
         return _by_one_replication(sides, best)
+    elif max(loss.mean for loss in losses.values()) >= SEEMS:
+        said = f"{_perhaps([side for side in sides if side.name in losses], losses)}: measure longer"
     else:
         most = max(loss.high or 0 for loss in losses.values())
         said = f"there is no difference that the runs can tell: no variant loses more than {most:.1f} %"
-    why = longest_wait(best.point)
-    return f"{said}; with {best.name}, {why}" if why else said
+    return f"{said}; with {best.name}, {best.why}" if best.why else said
 
 
 def _by_one_replication(sides: Sequence[Side], best: Side) -> str:
@@ -194,46 +208,6 @@ def _loss(side: Side, best: Side) -> Estimate | None:
         return None
     scale = 100 / best.point.throughput.mean
     return paired_difference([scale * x for x in theirs[:n]], [scale * x for x in mine[:n]])
-
-
-def longest_wait(point: PointResult) -> str:
-    """What tasks wait for longest: a lock and what its holders do, or no lock; empty where nobody waits long."""
-    locks = [lock for lock in point.locks if lock.contended and not INSIDE.search(lock.name)]
-    waits = {lock: lock.wait_total_ns / (point.window_ns * point.replications) for lock in locks}
-    asleep = _asleep_for_no_lock(point, sum(waits.values()))
-    if asleep >= MOSTLY and asleep * point.tasks > max(waits.values(), default=0.0):
-        return f"tasks sleep {100 * asleep:.0f} % of their time for what is no lock{_for_what(point)}"
-    if not locks:
-        return ""
-    lock = max(locks, key=lambda lock: lock.wait_total_ns)
-    if waits[lock] < 0.01 * point.tasks:
-        return ""
-    return f"{waits[lock]:.1f} tasks wait for {lock.name} on average{_holders(lock)}"
-
-
-def _asleep_for_no_lock(point: PointResult, waiting: float) -> float:
-    """The least part of their time that tasks sleep for no lock: neither busy CPUs nor locks account for it.
-
-    Of more tasks than CPUs some wait for a CPU: they are told to sleep no more than CPUs idle.
-    """
-    idle = point.shares.idle.mean / 100
-    return min(idle, (point.tasks - point.cpus * (1 - idle) - waiting) / point.tasks)
-
-
-def _for_what(point: PointResult) -> str:
-    """What most of that time is for, if chains of waits were recorded; else who knows."""
-    if point.chains is None or not point.chains.sleeps:
-        return " (`simfs why` tells for what)"
-    most = max(point.chains.sleeps, key=lambda slept: slept.time_ns)
-    return f", most of it because {does(most.sleeper or 'a task', most.reason, most.function)}"
-
-
-def _holders(lock: LockSummary) -> str:
-    parts = lock.holder_parts
-    if not (whole := sum(parts)):
-        return ""
-    share, doing = max(zip(parts, DOING, strict=True))
-    return f", whose holders {doing} for {100 * share / whole:.0f} % of that time"
 
 
 def _what_helps(worst: Side, best: Side, sides: Sequence[Side], losses: Mapping[str, Estimate]) -> str:

@@ -27,7 +27,10 @@ def is_mine(text: str) -> bool:
 
 
 def read(text: str) -> Reading:
-    """Read the jobs that moved anything. Lines are those of the file: all of it is one document, or it is skipped."""
+    """Read the jobs that moved anything. Lines are those of the file: all of it is one document, or it is skipped.
+
+    Raises UnreadableError for JSON that breaks off or is broken.
+    """
     size = len([x for x in text.splitlines() if x.strip()])
     document = _document(text)
     jobs = document.get("jobs") if isinstance(document, dict) else None
@@ -43,7 +46,10 @@ def _document(text: str) -> Any:  # noqa: ANN401
     start = text.find("{\n") if "{\n" in text else text.find("{")
     try:
         found, _ = json.JSONDecoder(parse_constant=lambda _: None).raw_decode(text, max(start, 0))
-    except (ValueError, RecursionError):
+    except json.JSONDecodeError as error:
+        line = text.count("\n", 0, error.pos) + 1
+        raise UnreadableError(f"fio's JSON breaks off or is broken in line {line}: {error.msg}") from None
+    except RecursionError:
         return None
     return found
 

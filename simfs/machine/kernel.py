@@ -10,6 +10,22 @@ from typing import Any
 from simfs.machine.time import Time, from_ns
 from simfs.vocabulary import vocabulary
 
+RULES = (
+    "cpu.turns", "sched.run_to_parity", "sched.place_lag", "sched.place_deadline_initial", "sched.place_rel_deadline",
+    "sched.preempt_short", "sched.pick_buddy", "sched.exit_leaves_autogroup", "sched.groups", "sched.wake_scan",
+    "sched.recent_cpu", "sched.waker_recent_cpu", "sched.kthread_stacking", "sched.wakeup_queue", "sched.descheduling",
+    "sched.busiest", "sched.numa_imbalance", "sched.newidle", "sched.delay_dequeue", "lock.debug_spinlock",
+    "lock.semaphore_wake_queue", "idle.governor", "idle.io_waiters", "process.stack_free", "softirq.ksoftirqd_first",
+    "time.wheel",
+)  # fmt: skip
+"""Rules that are fields of `Kernel`, by their names there without the part before the dot."""
+
+CODE = (
+    "dequeue", "seek_cpu", "queue_new", "look_cpu", "take_task", "tick_timers", "rcu_core", "rcu_tick", "rcu_note",
+    "rcu_report",
+)  # fmt: skip
+"""Times of kernel code that are fields of `Kernel`: constants `code_...`, in instructions."""
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -180,52 +196,23 @@ class Kernel:
             tick=from_ns(kernel["tick_ns"]),
             base_slice=from_ns(kernel["base_slice_ns"]),
             cfs=(from_ns(cfs["latency_ns"]), from_ns(cfs["wakeup_granularity_ns"])) if cfs else None,
-            turns=rules["cpu.turns"],
-            run_to_parity=rules["sched.run_to_parity"],
-            place_lag=rules["sched.place_lag"],
-            place_deadline_initial=rules["sched.place_deadline_initial"],
-            place_rel_deadline=rules["sched.place_rel_deadline"],
-            preempt_short=rules["sched.preempt_short"],
-            pick_buddy=rules["sched.pick_buddy"],
-            exit_leaves_autogroup=rules["sched.exit_leaves_autogroup"],
-            groups=rules["sched.groups"],
-            wake_scan=rules["sched.wake_scan"],
-            recent_cpu=rules["sched.recent_cpu"],
-            waker_recent_cpu=rules["sched.waker_recent_cpu"],
-            kthread_stacking=rules["sched.kthread_stacking"],
-            wakeup_queue=rules["sched.wakeup_queue"],
-            descheduling=rules["sched.descheduling"],
-            debug_spinlock=rules["lock.debug_spinlock"],
-            semaphore_wake_queue=rules["lock.semaphore_wake_queue"],
-            busiest=rules["sched.busiest"],
-            numa_imbalance=rules["sched.numa_imbalance"],
-            newidle=rules["sched.newidle"],
-            delay_dequeue=rules["sched.delay_dequeue"],
-            governor=rules["idle.governor"],
-            io_waiters=rules["idle.io_waiters"],
-            preemptible_rcu=rules["rcu.preemptible"],
-            stack_free=rules["process.stack_free"],
-            ksoftirqd_first=rules["softirq.ksoftirqd_first"],
-            wheel=rules["time.wheel"],
             preemption=kernel["preemption"],
             locks=kernel["locks"],
             migration_cost=from_ns(constants["migration_cost"]),
-            **_lock_constants(constants, kernel["tick_ns"]),
-            dequeue=from_ns(constants["code_dequeue"] * instruction),
-            seek_cpu=from_ns(constants["code_seek_cpu"] * instruction),
-            queue_new=from_ns(constants["code_queue_new"] * instruction),
-            look_cpu=from_ns(constants["code_look_cpu"] * instruction),
-            take_task=from_ns(constants["code_take_task"] * instruction),
-            tick_timers=from_ns(constants["code_tick_timers"] * instruction),
-            rcu_core=from_ns(constants["code_rcu_core"] * instruction),
-            rcu_tick=from_ns(constants["code_rcu_tick"] * instruction),
-            rcu_note=from_ns(constants["code_rcu_note"] * instruction),
-            rcu_report=from_ns(constants["code_rcu_report"] * instruction),
+            preemptible_rcu=rules["rcu.preemptible"],
             rcu_inside=constants["rcu_inside"],
             idle_timer=from_ns(constants["idle_timer"]),
             wakeup_lines=int(constants["wakeup_lines"]),
             woken_lines=int(constants["woken_lines"]),
+            **{name.partition(".")[2]: rules[name] for name in RULES},
+            **_times_of_code(constants, instruction),
+            **_lock_constants(constants, kernel["tick_ns"]),
         )
+
+
+def _times_of_code(constants: Mapping[str, float], instruction: float) -> dict[str, Any]:
+    """The fields of a kernel that say how long its code takes, where an instruction takes so many ns."""
+    return {name: from_ns(constants[f"code_{name}"] * instruction) for name in CODE}
 
 
 def _lock_constants(constants: Mapping[str, float], tick_ns: float) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -16,22 +17,39 @@ from simfs.scenario.models import TIMELINE, available, load_kernel, load_timelin
 from simfs.scenario.models.timeline import linux
 from simfs.scenario.reading.document import Document
 
+START = "compile-24"
+"""The question that simfs was made for; it stands beside data, too."""
+
 KERNELS = "Kernels"
-MANY = ("Scenarios", "Measured data")
-"""Kinds of which there are too many to print their titles unasked."""
+SCENARIOS, MEASURED = "Scenarios", "Measured data"
+BESIDE_DATA = re.compile(r"^(measured|extends):", re.MULTILINE)
+"""In the text of a scenario that stands beside measured data, or builds on one that does."""
 
 
 def print_catalogue(console: Console | None = None) -> None:
-    """Print a table a kind; of scenarios and data sets the names only, of kernels the first and the last."""
+    """Print a table a kind; of scenarios those to start from, of data sets their number, of kernels first and last."""
     console = console or report_console()
     for kind, (folder, names) in _files().items():
-        if kind in MANY:
-            console.print(Text(f"{kind} ({len(names)}; `simfs list WORD` has titles)"))
-            console.print(Padding(Text(", ".join(names)), (0, 1, 1, 1)))
+        if kind == SCENARIOS:
+            _print(
+                kind,
+                _titles(folder, [name for name in names if _is_example(folder / f"{name}.yaml")]),
+                console,
+            )
+        elif kind == MEASURED:
+            more = (
+                f"{len(names)} sets of measured data come with scenarios: `simfs list WORD` finds them, as in"
+            )
+            words = "`simfs list fsync`, `simfs list robot`; `simfs list scenarios` lists all"
+            console.print(Padding(Text(f"{more} {words}"), (0, 1, 1, 1)))
         else:
             _print(kind, _titles(folder, names), console)
         if kind == "Machines":
             _print(KERNELS, dict([next(iter(_kernels().items()))]), console)
+
+
+def _is_example(file: Path) -> bool:
+    return file.stem == START or not BESIDE_DATA.search(file.read_text("utf-8"))
 
 
 class Entry(NamedTuple):
@@ -87,8 +105,8 @@ def _about(word: str) -> dict[str, dict[str, str]]:
 def _files() -> dict[str, tuple[Path, list[str]]]:
     """The kinds that are a file each, the folder of each, and the names in it."""
     return {
-        "Scenarios": (paths.SCENARIOS, paths.names(paths.SCENARIOS)),
-        "Measured data": (paths.MEASURED, paths.names(paths.MEASURED)),
+        SCENARIOS: (paths.SCENARIOS, paths.names(paths.SCENARIOS)),
+        MEASURED: (paths.MEASURED, paths.names(paths.MEASURED)),
         **{
             kind.capitalize(): (paths.MODELS / kind, available(kind))
             for kind in ("machines", "filesystems", "devices")

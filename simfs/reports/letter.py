@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from simfs.experiments.bottleneck import bottleneck
 from simfs.experiments.compare import Side, are_paired, common_points, difference_of_rates
-from simfs.experiments.conclusion import leaves, longest_wait
+from simfs.experiments.conclusion import leaves
 from simfs.experiments.decide import EQUAL, verdict
 from simfs.reports.explain import words
 from simfs.reports.numbers import TOGETHER, counted, folded, plain, plural
@@ -28,6 +29,9 @@ ACCURACY = Path(__file__).with_name("accuracy.json")
 
 SHOWN = 6
 """Points and differences that a sentence names."""
+
+RULES = 12
+"""Rules and locks of another release that are named."""
 
 RELEASE = "kernel.profile"
 OF_RELEASE = ("kernel.rules.", "locks.")
@@ -64,7 +68,7 @@ def to_letter(a: Side, b: Side, command: Sequence[str]) -> str:
         [f"Predicted by simulation, not measured: {_gains(rows)}"] if not wrong else [],
         [f"  {name}: {_title(side)}" for name, side in (("a", a), ("b", b))],
         list(_table(rows, a)),
-        list(_bottlenecks(rows[_focus(rows)])),
+        list(_bottlenecks(rows)),
         list(_simulated(rows, a, b)),
         list(_trust(rows, a, b)),
         list(_repeat(a, b, command)),
@@ -170,10 +174,11 @@ def _focus(rows: Sequence[Row]) -> int:
     return max(full or range(len(rows)), key=lambda i: rows[i].b.tasks)
 
 
-def _bottlenecks(row: Row) -> Iterator[str]:
+def _bottlenecks(rows: Sequence[Row]) -> Iterator[str]:
+    row = rows[_focus(rows)]
     yield f"With {counted(row.b.tasks, 'task')} on {row.b.cpus} CPUs:"
-    for name, point in (("a", row.a), ("b", row.b)):
-        waits = longest_wait(point) or "tasks wait for locks less than 1 % of their time"
+    for name, point, curve in (("a", row.a, [r.a for r in rows]), ("b", row.b, [r.b for r in rows])):
+        waits = bottleneck(point, curve) or "tasks wait for locks less than 1 % of their time"
         shares = point.shares
         yield f"{name}: {waits}; CPUs idle {shares.idle.mean:.0f} % and spin {shares.spin.mean:.0f} % of the time."
 
@@ -209,8 +214,9 @@ def _differences(a: Point, b: Point) -> Iterator[str]:
         yield f"b differs: {key} is {there} (a: {here})"
     if len(own) > SHOWN:
         yield f"and in {counted(len(own) - SHOWN, 'more setting')}"
-    if len(keys) > len(own):
-        yield f"and in {len(keys) - len(own)} rules and locks of these kernels"
+    if ruled := [key.removeprefix("kernel.rules.") for key in keys if key not in own]:
+        named = f": {', '.join(ruled)}" if len(ruled) <= RULES else ""
+        yield f"and in {len(ruled)} rules and locks of these kernels{named}"
 
 
 def _settings(point: Point) -> dict[str, Any]:

@@ -245,6 +245,11 @@ def sentences(result: ScenarioResult) -> Iterable[str]:
     yield from (fit.sentence for fit in result.fits)
     if not result.fits:
         yield "nothing was fitted here"
+    if result.first_look_of_ns:
+        yield (
+            f"a first look (--quick): what takes a good part of the scenario's {duration(result.first_look_of_ns)} to "
+            "build up is not seen, and no interval covers that"
+        )
     if calm := [result.title(point.variant) for point in focus(result) if not waited(point)]:
         yield f"no lock was waited for: {_few(calm)}"
     yield from _distances([c for p in result.points for c in p.measured if c.row.role == "predict"])
@@ -262,6 +267,8 @@ def _marked(points: Sequence[PointResult]) -> Iterable[str]:
         yield f"wide: the interval is wider than a fifth of the value ({_few(wide)})"
     if full := [p.id for p in points if "saturated" in p.marks]:
         yield f"saturated: requests arrive faster than they are served, so waits grow with the window ({_few(full)})"
+    if none := [p.id for p in points if "no round" in p.marks]:
+        yield f"no round: parts of operations ended in the window, but no whole one: measure longer ({_few(none)})"
     if split := [f"{p.id}: {p.groups}" for p in points if p.groups]:
         yield f"two groups (Engelman and Hartigan's test, 1 %): a bistable point, not noise ({_few(split)})"
 

@@ -66,7 +66,7 @@ def summarise(
         throughput=rate,
         replication_throughputs=rates,
         groups=groups,
-        marks=marks(rate, "1/s", groups),
+        marks=("no round",) if _only_parts(runs) else marks(rate, "1/s", groups),
         metrics=estimates(runs, wanted, level),
         **batches,
         **_intervals(runs, level),
@@ -150,6 +150,11 @@ def findings(point: PointLike, runs: Sequence[RunResult]) -> list[Finding]:
 def _ended(run: RunResult) -> bool:
     """Whether anything ended in the window, counted or not."""
     return bool(run.operations or any(latency.count for latency in run.latency.values()))
+
+
+def _only_parts(runs: Sequence[RunResult]) -> bool:
+    """Whether operations ended that are parts of others, and none of those."""
+    return not any(run.operations or run.stall for run in runs) and any(map(_ended, runs))
 
 
 def _empty(point: PointLike, run: RunResult) -> Finding:

@@ -46,6 +46,12 @@ SLEEPS = {
 }
 """What it does that sleeps in a function of a log or for a device, and who ends that."""
 
+LITTLE = 0.01
+"""Part of the tasks' time below which waiting for locks is no answer."""
+
+MOSTLY = 0.5
+"""Part of the tasks' time from which on sleep for no lock is told."""
+
 _ASLEEP = {"timer", "device", "completion", "wake-up"}
 _NO_HOLDER = {"held by device", "readers", "nobody", "gone", "farther"}
 
@@ -159,14 +165,26 @@ class Why(Strict):
     def sentence(self) -> str:
         """The answer in one sentence."""
         if not self.waits:
-            return "no task waited for a lock"
+            return f"no task waited for a lock{self._sleep()}"
         most = self.on_path()[0]
+        if self.wait_ns < LITTLE * self.task_time_ns:
+            share = f"{100 * self.wait_ns / self.task_time_ns:.2f} % of their time"
+            return f"locks are not the reason: tasks wait for them {share}, mostly for {most.lock}{self._sleep()}"
         owner = next(owner for owner in self.owners() if owner.lock == self._ends_most())
         at = "" if most.lock == owner.lock else f", which leads to {owner.lock}"
         return (
             f"{most.passes_percent:.0f} % of all waiting is for {most.lock}{at}; the largest cause "
             f"({owner.percent:.0f} %): {does(owner.holder, owner.reason, owner.function)}"
         )
+
+    def _sleep(self) -> str:
+        """What tasks sleep for that is no lock, if they do mostly that."""
+        slept = sum(sleep.time_ns for sleep in self.sleeps)
+        if slept < MOSTLY * self.task_time_ns:
+            return ""
+        most = max(self.sleeps, key=lambda sleep: sleep.time_ns)
+        share = f"{100 * slept / self.task_time_ns:.0f} % of their time"
+        return f"; they sleep {share}, most of it because {does(most.sleeper or 'a task', most.reason, most.function)}"
 
     def _ends_most(self) -> str:
         return max(self.on_path(), key=lambda path: (path.ends_percent, path.lock)).lock

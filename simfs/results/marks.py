@@ -15,8 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from simfs.results.statistics import Estimate
 from simfs.results.sums import mean_of, total_of
 
-Mark = Literal["wide", "two groups", "saturated"]
-"""An interval wider than a fifth of the value; replications that fall into two groups; requests that outrun tasks."""
+Mark = Literal["wide", "two groups", "saturated", "no round"]
+"""An interval wider than a fifth of the value; replications that fall into two groups; requests that outrun tasks;
+parts of operations ended in the window, and no whole one."""
 
 FIFTH = 0.2
 """An interval that is wider than this part of its value is wide; groups nearer to each other count as one."""

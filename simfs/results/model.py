@@ -331,6 +331,9 @@ class ScenarioResult(Strict):
         default="",
         description="what the variants are worth against each other, in words made from the numbers",
     )
+    first_look_of_ns: float | None = Field(
+        default=None, description="the scenario's own measured time, where `--quick` took a part of it"
+    )
     sweep: tuple[str, ...] = Field((), description="keys that vary over the points, x axis first")
     points: tuple[PointResult, ...]
     fits: tuple[Fit, ...] = ()

@@ -144,6 +144,7 @@ class Measure(Section):
     )
     confidence: Annotated[Percentage, Field(lt=1)] = Field(default=0.95, description="Of all intervals.")
     seed: Seed = Field(default=1, description="The seed every random stream is derived from.")
+    _whole_duration: float | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -164,7 +165,15 @@ class Measure(Section):
         short: dict[str, Any] = {"duration": self.duration / 5, "replications": QUICK, "precision": None}
         if self.warmup != "auto":
             short["warmup"] = self.warmup / 5
-        return self.model_copy(update={key: value for key, value in short.items() if key not in by_hand})
+        cut = self.model_copy(update={key: value for key, value in short.items() if key not in by_hand})
+        if cut.duration < self.duration:
+            cut._whole_duration = self.duration
+        return cut
+
+    @property
+    def whole_duration(self) -> float | None:
+        """The time (ns) of which this is a first look; None where it is whole."""
+        return self._whole_duration
 
 
 class Window(Section):

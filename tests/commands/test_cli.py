@@ -205,12 +205,25 @@ def test_a_table_of_measurements_is_told_what_a_data_set_is(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_list_names_everything_shipped() -> None:
+def test_lists_of_kinds_name_everything_shipped() -> None:
+    for kind, folder in {
+        "scenarios": paths.SCENARIOS,
+        "measured data": paths.MEASURED,
+        "machines": paths.MODELS / "machines",
+    }.items():
+        shown = {
+            line.split()[0] for line in RUNNER.invoke(app, ["list", kind]).stdout.splitlines() if line.strip()
+        }
+        assert set(paths.names(folder)) <= shown
+
+
+def test_list_begins_with_what_to_start_from_and_fits_two_screens() -> None:
     shown = RUNNER.invoke(app, ["list"]).stdout
-    for name in [
-        n for kind in (paths.SCENARIOS, paths.MEASURED, paths.MODELS / "machines") for n in paths.names(kind)
-    ]:
-        assert name in shown
+    for name in ("compile-24", "lock-cycle", "will-it-scale", "fxmark", "server-24", "linux-3.0", "nvme"):
+        assert f"\n {name} " in shown
+    assert "xfs-dbench-workers" not in shown
+    assert f"{len(paths.names(paths.MEASURED))} sets of measured data" in shown
+    assert len(shown.splitlines()) < 100
 
 
 def test_list_has_the_titles_of_what_a_word_is_in() -> None:

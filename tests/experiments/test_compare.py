@@ -177,7 +177,11 @@ def test_a_letter_tells_of_two_kernels_what_was_asked_and_not_a_hundred_rules() 
     )
     text = " ".join(said.split())
     assert "b differs: kernel.profile is linux-5.10 (a: linux-6.12)" in text
-    assert re.search(r"and in \d+ rules and locks of these kernels", text)
+    assert re.search(r"and in \d+ rules and locks of these kernels ", text)
+    near = letter(
+        *BRIEF, "workload.tasks=4", "kernel=linux-6.12", "variants.mutex.kernel=linux-6.11", "sweep={}"
+    )
+    assert re.search(r"and in \d+ rules and locks of these kernels: [\w.]+, [\w.]+", " ".join(near.split()))
     assert "b differs: kernel.rules" not in text
     assert "b differs: workload.lock is mutex" in text
 

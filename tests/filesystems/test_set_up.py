@@ -100,6 +100,20 @@ def test_a_window_in_which_nothing_ends_is_an_error_that_says_what_to_set(tmp_pa
     assert "measure.duration" in answer.stderr
 
 
+ROUND = """
+filesystem: {kind: tmpfs}
+workload: {kind: mix, tasks: 1, order: in-turn, operations: [{op: stat}, {op: stat, think: 50 ms}]}
+measure: {duration: 10 ms, warmup: 0 ms, replications: 2}
+"""
+
+
+def test_a_window_with_parts_of_a_round_and_no_whole_one_is_marked(tmp_path: Path) -> None:
+    """Its rate is 0, which would be read as an answer."""
+    answer = simfs(tmp_path, ROUND)
+    assert "no whole operation ended in the window: set a longer measure.duration" in answer.stdout
+    assert "no round: parts of operations ended in the window" in " ".join(answer.stdout.split())
+
+
 FULL = """
 filesystem: {kind: xfs, size: 300 MiB, agcount: 4}
 workload: {kind: fs_mark, tasks: 2, initial_files: 1000000}

@@ -33,3 +33,13 @@ def test_who_is_alone_finds_the_owner_in_his_cache() -> None:
 @pytest.mark.parametrize("kind", ["qspinlock", "ticket", "tas", "mcs", "cna", "pvqspinlock"])
 def test_both_machines_check_owners(kind: str) -> None:
     assert_same(cycle(kind, 6, checked=True))
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_both_machines_agree_where_a_pvqspinlock_costs_nothing(checked: bool) -> None:
+    """Its accesses begin a segment of their own, also one of no time."""
+    spec = cycle("pvqspinlock", 3, checked)
+    spec["machine"]["costs"] |= dict.fromkeys(
+        ("line_hit", "line_atomic", "line_llc", "line_socket", "cpu_relax"), 0.0
+    )
+    assert_same(spec)

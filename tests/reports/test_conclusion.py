@@ -116,6 +116,65 @@ def test_what_the_runs_cannot_tell_is_not_told() -> None:
     assert "one replication shows no difference of 1 % or more" in conclusion(alike)
 
 
+def test_a_large_loss_of_too_few_runs_is_named_and_a_small_one_of_many_is_none() -> None:
+    unsure = conclusion(with_rates(semaphore=(80, 40, 90), mutex=(101, 97, 105)))
+    assert re.match(
+        r"At 16 tasks .+ loses 31 % \(± \d+\), which 3 runs cannot tell: measure longer; with ", unsure
+    )
+    tiny = conclusion(with_rates(semaphore=(99.9, 99.9, 99.9), mutex=(100, 100, 100)))
+    assert "no variant loses more than 0.1 %" in tiny
+
+
+SPIN = """\
+simfs: 1
+name: spin
+title: Short holds of a spinlock on two sockets
+machine: dual-socket-48
+kernel: linux-6.12
+workload: {kind: lock_cycle, tasks: 48, lock: qspinlock, think: 1 us, hold: 200 ns}
+measure: {duration: 2 ms, warmup: 100 us, replications: 2}
+"""
+
+
+def test_the_way_of_a_lock_to_its_next_holder_is_told_apart_from_holds(tmp_path: Path) -> None:
+    file = tmp_path / "spin.yaml"
+    file.write_text(SPIN)
+    answer = simfs.load(file).run()
+    (lock,) = [lock for lock in answer.result.points[0].locks if lock.name == "lock"]
+    held = lock.hold_total_ns / 2 / 2e6
+    assert 0.3 < held < 0.7
+    assert f"on its way to the next of them for {100 - 100 * held:.0f} % of the time" in answer.answer
+    assert "its holders run for 100 % of the other time" in answer.answer
+
+
+APPENDS = """\
+simfs: 1
+name: appends
+title: Appends of which each takes a handle of the journal
+machine: server-24
+kernel: linux-6.5
+filesystem: {kind: ext4}
+device: nvme
+workload: {kind: mix, tasks: 24, files: 1, operations: [{op: append, size: 200 B}]}
+sweep: {workload.tasks: [1, 24]}
+measure: {duration: 2 ms, warmup: 1 ms, replications: 2}
+"""
+
+
+def test_operations_that_get_slower_without_a_lock_are_told_with_their_times(tmp_path: Path) -> None:
+    """Handles meet in the counts of the running transaction: lines, and no lock that anybody waits for."""
+    file = tmp_path / "appends.yaml"
+    file.write_text(APPENDS)
+    answer = simfs.load(file).run()
+    alone, all_ = answer.result.points
+    assert alone.system_ns_per_operation
+    assert all_.system_ns_per_operation
+    assert all_.system_ns_per_operation.mean > 2 * alone.system_ns_per_operation.mean
+    said = re.search(r"takes ([\d.]+) us in the kernel, not ([\d.]+) us as with 1,", answer.answer)
+    assert said
+    assert float(said[1]) == pytest.approx(all_.system_ns_per_operation.mean / 1000, rel=1e-3)
+
+
 def test_variants_that_differ_in_nothing_that_matters_are_told_to_be_the_same() -> None:
     """No task reads, so no writer ever spins on readers."""
     patient = {"name": "patient", "kernel": {"constants": {"rwsem_reader_spin_cap": "1 ms"}}}

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from simfs.reports.text import print_report
+import simfs
+from simfs.reports.text import print_report, sentences
 from simfs.results.aggregate import summarise
 from simfs.results.marks import KNOWN, drawn_point, is_wide, observed, two_groups
 from simfs.results.model import PointResult, ScenarioResult
@@ -100,3 +101,17 @@ def test_marks_are_in_the_report_and_in_the_tables(point: PointResult) -> None:
 @pytest.mark.parametrize("n", [4, 5, 12, 20])
 def test_the_known_percentage_points_are_those_that_are_drawn(n: int) -> None:
     assert KNOWN[n - 4] == pytest.approx(drawn_point(n), rel=1e-12)
+
+
+def test_a_first_look_says_that_it_is_one() -> None:
+    """What builds up slowly is in no interval of short windows."""
+    asked = simfs.load(
+        "lock-cycle", "workload.tasks=4", "measure={duration: 1 ms, warmup: 0 ms, replications: 2}"
+    )
+    quick, whole = asked.run(quick=True), asked.run()
+    assert quick.result.first_look_of_ns is None  # what is set by hand is not cut
+    assert whole.result.first_look_of_ns is None
+    cut = simfs.load("lock-cycle", "workload.tasks=4").run(quick=True).result
+    assert cut.first_look_of_ns == simfs.load("lock-cycle").scenario.measure.duration
+    assert any("a first look (--quick)" in line for line in sentences(cut))
+    assert not any("first look" in line for line in sentences(whole.result))

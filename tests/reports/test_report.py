@@ -314,3 +314,16 @@ def test_tables_escape_every_cell() -> None:
     sheet.add_row(EVIL)
     assert "<b" not in table(sheet)
     assert "<b" not in table(sheet, {EVIL: split_bar})
+
+
+def test_a_damaged_table_is_refused_and_a_missing_one_is_not(folder: Path, tmp_path: Path) -> None:
+    """Latency curves lie in a table of their own, which folders of old versions do not have."""
+    shutil.copytree(folder / "run", tmp_path / "run")
+    table = tmp_path / "run" / "tables" / "latency_curves.parquet"
+    asked = ["report", str(tmp_path / "run"), "--no-timeline", "-o", str(tmp_path / "x.html")]
+    table.write_bytes(b"PAR1")
+    done = RUNNER.invoke(app, asked)
+    assert done.exit_code == 2
+    assert "latency_curves.parquet: is broken; run it again" in done.stderr
+    table.unlink()
+    assert RUNNER.invoke(app, asked).exit_code == 0

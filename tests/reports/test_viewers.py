@@ -21,12 +21,13 @@ from simfs import _engine
 from simfs.cli import app
 from simfs.experiments.points import the_point
 from simfs.experiments.scene import Ask, Scene, Watcher
+from simfs.reports.timeline.figure import LOOKS
 from simfs.reports.timeline.html import data, page
 from simfs.reports.traces.ftrace import events_of, ftrace
 from simfs.reports.traces.perfetto import perfetto
 from simfs.reports.traces.trace_dat import FORMATS, trace_dat
 from simfs.reports.traces.tracks import PROCESS, Tracks
-from simfs.results.timeline import Doing
+from simfs.results.timeline import Doing, State
 from simfs.scenario import load
 
 RUNNER = CliRunner()
@@ -379,3 +380,17 @@ def test_the_players_parts_cover_the_window(either: Scene) -> None:
         assert parts[-1][1] == document["length"]
     assert set(document["rows"]) <= {task["id"] for task in document["tasks"]}
     assert document["moments"] == sorted(set(document["moments"]))
+
+
+def test_who_spins_is_drawn_in_the_queue_apart_from_who_sleeps(scene: Scene) -> None:
+    document = data(scene, "x")
+    locks = scene.locks
+    assert document["queue"] == [
+        [(min(at, scene.line.end) - scene.line.begin) // 1000, n] for at, n in scene.line.waiting(locks)
+    ]
+    assert [n for _, n in document["spinning"]] == [n for _, n in scene.line.spinning(locks)]
+    assert (
+        document["areas"]["spinning"]["colour"]
+        == LOOKS[State.SPINS].colour
+        != document["areas"]["queue"]["colour"]
+    )

@@ -12,7 +12,7 @@ from simfs.cli import app
 from simfs.experiments.waits_at import NoTaskError, WaitGraph, graph_of
 from simfs.reports.wait_graph import dot, text
 from simfs.results.chains import OnPath, Why, does, folded
-from simfs.results.run_result import HolderTime, Link, WaitChain
+from simfs.results.run_result import HolderTime, Link, SleepTime, WaitChain
 
 QUICK = ("lock-cycle", "--variant", "semaphore", "--set", "measure.duration=200 us", "--quick")
 
@@ -47,6 +47,21 @@ def test_the_answer_names_the_lock_and_the_reason() -> None:
     assert FOUND.sentence == (
         "90 % of all waiting is for xfs.AGI; the largest cause (90 %): create sleeps until a timer rings (xfs_iget)"
     )
+
+
+def test_waits_that_are_next_to_nothing_are_not_called_the_reason() -> None:
+    """Whose tasks wait 0.1 % of their time for locks sleeps for something else, or works."""
+    little = FOUND.model_copy(update={"task_time_ns": 100_000})
+    assert little.sentence == (
+        "locks are not the reason: tasks wait for them 0.10 % of their time, mostly for xfs.AGI"
+    )
+    slept = SleepTime(sleeper="fsync", reason="wake-up", function="xlog_wait_on_iclog", time_ns=80_000)
+    asleep = (
+        "they sleep 80 % of their time, most of it because fsync waits for a log write (xlog_wait_on_iclog)"
+    )
+    assert little.model_copy(update={"sleeps": (slept,)}).sentence == f"{little.sentence}; {asleep}"
+    none = little.model_copy(update={"waits": (), "sleeps": (slept,)})
+    assert none.sentence == f"no task waited for a lock; {asleep}"
 
 
 @pytest.mark.parametrize(

@@ -311,6 +311,12 @@ def section_of(text: str) -> str:
     return interchange.read(text).section
 
 
+def test_json_of_fio_that_breaks_off_is_told_with_its_line() -> None:
+    text = text_of("fio-xfs.json")
+    with pytest.raises(UnreadableError, match=r"fio's JSON breaks off or is broken in line \d+: "):
+        interchange.read(text[: len(text) // 2])
+
+
 def test_jobs_of_fio_are_variants() -> None:
     assert yaml_of(read("fio-job.fio").section) == {
         "workload": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from simfs.machine.cpus.cpu import Account
 from simfs.machine.lock import Lock, Place, Side, Waiting
 from simfs.machine.task import Steps, Task
 from simfs.machine.time import Time
@@ -94,9 +95,9 @@ class Pvqspinlock(Lock):
             self.unfair.remove(task)
 
     def _attempt(self, task: Task) -> Steps:
-        """Fetch the word for an atomic access; others may have it before."""
+        """Fetch the word for an atomic access; others may have it before, also where it takes no time."""
         task.atomic(self.line)
-        yield from task.pay()
+        yield from task.run(Account.SYSTEM, 0)
 
     def _wait_in_queue(self, task: Task) -> Waiting:
         """Until it is the head of the queue. Says whether it has halted and been made head since."""
@@ -144,7 +145,7 @@ class Pvqspinlock(Lock):
         """Set the pending bit, which those see who would take the lock past the queue; they may until it is set."""
         task.store(self.line)
         task.drain()
-        yield from task.pay()
+        yield from task.run(Account.SYSTEM, 0)
         self.pending = True
         if self.holder is not None:  # else it takes the lock before others have the line
             self.show_in_random_order(task, self.unfair)
@@ -189,7 +190,7 @@ class Pvqspinlock(Lock):
         """Release the lock by an atomic access, and kick the head if it has halted."""
         if self.machine.kernel.debug_spinlock:
             task.read(self.line)
-            yield from task.pay()
+            yield from task.run(Account.SYSTEM, 0)
         yield from self._attempt(task)
         self.end_hold()
         task.preempt_off -= 1

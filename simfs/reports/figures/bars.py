@@ -51,7 +51,7 @@ def locks(result: ScenarioResult, top: int = 3) -> Figure:
         some = f": {len(points)} of {len(every)}, the longest waits" if len(points) < len(every) else ""
         axes.set_title(f"{counted(focus_tasks(result), 'task')} on {points[0].cpus} CPUs{some}", loc="left")
         handles, labels = unique(axes)
-        title = "while the lock's holder was"
+        title = "by what holders did in contended holds"
         figure.legend(handles, labels, loc="outside lower center", ncols=2, title=title)
         return figure
 

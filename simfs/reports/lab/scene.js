@@ -119,9 +119,9 @@ class Scene {
       numbers(each.waits), numbers(each.holds), each.wokenBy];
     const shown = ([task, parts]) => parts.length && (rows.includes(task) || parts.some((each) => each.doing !== "away"));
     return {
-      id, length: this.when(line.end), locks, looks: style.looks, switching: style.switching, hatches: style.hatches,
+      id, length: this.when(line.end), locks, looks: style.looks, areas: style.areas, switching: style.switching, hatches: style.hatches,
       tasks: [...line.tasks].filter(shown).map(([task, parts]) => ({id: task, name: this.name(task), parts: parts.map(part)})),
-      rows, cpus: this.cpuRows(style.strips).map((cpu) => this.strip(cpu, stateNumber)), queue: this.queue(),
+      rows, cpus: this.cpuRows(style.strips).map((cpu) => this.strip(cpu, stateNumber)), queue: this.queue(), spinning: this.spinning(),
       handOvers: line.handOvers.filter((over) => over.lock === this.focus)
         .map((o) => [o.giver, Math.max(this.when(o.released), 0), o.taker, this.when(o.acquired)]),
       moments: this.moments(rows), start: this.start(rows),
@@ -148,13 +148,22 @@ class Scene {
 
   // How many tasks wait for the focus: from when on.
   queue() {
-    const {line, focus} = this, changes = new Map([[line.begin, 0]]);
-    for (const {begin, end} of line.spans.filter((span) => span.kind === "wait" && span.about === focus)) {
+    return this.together(this.line.spans.filter((span) => span.kind === "wait" && span.about === this.focus));
+  }
+
+  // How many of those are on a CPU: the same.
+  spinning() {
+    return this.together([...this.line.tasks.values()].flat().filter((each) => each.doing === "run" && each.waits.includes(this.focus)));
+  }
+
+  together(stretches) {
+    const {line} = this, changes = new Map([[line.begin, 0]]);
+    for (const {begin, end} of stretches) {
       plus(changes, Math.max(begin, line.begin), 1);
       if (end !== null) plus(changes, end, -1);
     }
-    let waiting = 0;
-    return [...changes].sort((a, b) => a[0] - b[0]).map(([time, change]) => [this.when(time), waiting += change]);
+    let there = 0;
+    return [...changes].sort((a, b) => a[0] - b[0]).map(([time, change]) => [this.when(time), there += change]);
   }
 
   // When something happens to the lock in focus or to who has to do with it.

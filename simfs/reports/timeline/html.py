@@ -81,6 +81,10 @@ def drawn() -> dict[str, Any]:
     """How states look, for a player."""
     return {
         "looks": [_look(state.value, LOOKS.get(state)) for state in State],
+        "areas": {
+            "queue": _look("waiting", LOOKS[State.WAITS]),
+            "spinning": _look("spinning", LOOKS[State.SPINS]),
+        },
         "switching": _look("switching", SWITCH),
         "hatches": {NAMES[sign]: path for sign, path in HATCHES.items()},
     }
@@ -117,6 +121,7 @@ def data(scene: Scene, name: str, of: int = 1) -> dict[str, Any]:
         "rows": rows,
         "cpus": [_strip(scene, cpu, states) for cpu in scene.cpu_rows(strips(of))],
         "queue": [[when(time), n] for time, n in line.waiting(scene.locks)],
+        "spinning": [[when(time), n] for time, n in line.spinning(scene.locks)],
         "handOvers": [[o.giver, max(when(o.released), 0), o.taker, when(o.acquired)] for o in overs],
         "moments": _moments(scene, rows, when),
         "start": _start(scene, rows, when),

@@ -1,4 +1,4 @@
-// The player of a time line: draws the data that timeline_html.py gives, steps through it, says why a task waits.
+// The player of a time line: draws the data that html.py gives, steps through it, says why a task waits.
 // Times are nanoseconds since the window's begin. A part of a task is
 // [begin, end, state, doing, cpu, waits, holds, woken by]; locks are indices into data.locks.
 // Without `given`, the data is in a script of the root.
@@ -7,6 +7,7 @@ function simfsTimeline(root, given) {
   const data = given || JSON.parse(root.querySelector("script[type='application/json']").textContent);
   const NS = "http://www.w3.org/2000/svg";
   const ROW = 16, LEFT = 92, QUEUE = 46, GAP = 10, AXIS = 26, RUN = 1, RUNNABLE = 2, ASLEEP = 3;
+  const ARROWS = 400; // hand-overs drawn at most in the width of the window
   const PACE = 200; // ms of a step that is played
   const svg = root.querySelector("svg"), slider = root.querySelector("input"), why = root.querySelector(".why");
   const clock = root.querySelector(".clock");
@@ -104,15 +105,24 @@ function simfsTimeline(root, given) {
     }
   }
 
+  // Who waits, and of them in front who spins.
   function queue() {
-    const top = Math.max(1, ...data.queue.map((step) => step[1])), y = (n) => QUEUE - n / top * (QUEUE - 8);
+    const top = Math.max(1, ...data.queue.map((step) => step[1]));
+    area(data.queue, top, data.areas.queue);
+    area(data.spinning, top, data.areas.spinning);
+    make(svg, "text", {x: LEFT - 6, y: 12, "text-anchor": "end"}, `queue, max ${top}`);
+  }
+
+  function area(steps, top, look) {
+    const y = (n) => QUEUE - n / top * (QUEUE - 8);
     let path = `M${x(0)},${QUEUE}`;
-    data.queue.forEach(([time, n], i) => {
-      const until = i + 1 < data.queue.length ? data.queue[i + 1][0] : data.length;
+    steps.forEach(([time, n], i) => {
+      const until = i + 1 < steps.length ? steps[i + 1][0] : data.length;
       path += `L${x(time)},${y(n)}L${x(until)},${y(n)}`;
     });
-    make(svg, "path", {d: `${path}L${x(data.length)},${QUEUE}Z`, class: "queue"});
-    make(svg, "text", {x: LEFT - 6, y: 12, "text-anchor": "end"}, `queue, max ${top}`);
+    const d = `${path}L${x(data.length)},${QUEUE}Z`, stroke = look === data.areas.queue ? "#4d4d4d" : "none";
+    make(svg, "path", {d, fill: look.colour, stroke, "stroke-width": 0.7});
+    if (look.hatch) make(svg, "path", {d, fill: `url(#${data.id}-${look.hatch})`});
   }
 
   function taskRow(task, y) {
@@ -136,7 +146,9 @@ function simfsTimeline(root, given) {
     }
   }
 
+  // More would hide the rows; closer there is room for them.
   function arrows() {
+    if (data.handOvers.length > ARROWS * state.zoom) return;
     const middle = (id) => QUEUE + GAP + (data.rows.indexOf(id) + 0.5) * ROW;
     for (const [giver, released, taker, acquired] of data.handOvers) {
       if (!data.rows.includes(giver) || !data.rows.includes(taker)) continue;

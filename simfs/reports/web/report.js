@@ -157,7 +157,7 @@
     const powers = Array.from({length: 40}, (_, i) => (spec.small ? 8 : 2) ** i).filter((v) => v >= first && v <= last);
     if (spec.xsplits || far) x.splits = () => far ? powers : spec.xsplits;
     else if (all.every(Number.isInteger)) x.incrs = [1, 2, 4, 8, 10, 16, 20, 32, 50, 64, 100, 128, 200, 500, 1000, 1e4, 1e5, 1e6];
-    const y = {...axis, label: spec.small ? undefined : spec.ylabel, size: spec.small ? 46 : 72, values: (u, splits) => splits.map((v) => v === null ? "" : spec.small && spec.brief ? brief(v) : spec.yname(v))};
+    const y = {...axis, label: spec.small ? undefined : spec.ylabel, size: (u, texts) => spec.small ? 46 : Math.max(72, 24 + 7 * Math.max(0, ...(texts || []).map((text) => `${text ?? ""}`.length))), values: (u, splits) => splits.map((v) => v === null ? "" : spec.small && spec.brief ? brief(v) : spec.yname(v))};
     const u = new uPlot({
       width: Math.max(host.clientWidth, 200), height: spec.small ? 170 : Math.max(260, Math.min(430, host.clientWidth * 0.55)),
       legend: {show: false}, padding: [10, 14, 0, 0],
