@@ -16,6 +16,9 @@ class Costs:
     """Costs of switches and wake-ups."""
 
     context_switch: Time
+    """A context switch that leaves the page tables as they are."""
+    switch_mm: Time
+    """What one takes besides that loads others."""
     wakeup: Time
     """What a wake-up costs the waker."""
     wakeup_queued: Time
@@ -38,7 +41,8 @@ class Costs:
         """From the `machine` of a RunSpec."""
         costs = machine["costs"]
         return cls(
-            context_switch=from_ns(costs["context_switch"]),
+            context_switch=from_ns(costs["context_switch"]) - from_ns(costs.get("switch_mm", 0)),
+            switch_mm=from_ns(costs.get("switch_mm", 0)),
             wakeup=from_ns(costs["wakeup"]),
             wakeup_queued=from_ns(costs.get("wakeup_queued", costs["wakeup"])),
             ipi_send=from_ns(costs["ipi_send"]),
@@ -79,6 +83,8 @@ class Kernel:
     """Which tasks compete as a group: `none`, or the load, of one session (`autogroup`) or in one `cgroup`."""
     wake_scan: str
     """How many CPUs a wake-up looks at for an idle one: `all`, `proportional`, `utilization`, `none`."""
+    lazy_tlb: bool
+    """Kernel threads and idle CPUs leave the page tables that are loaded."""
     recent_cpu: bool
     """A wake-up looks at the CPU before the last one too."""
     waker_recent_cpu: bool
@@ -190,6 +196,7 @@ class Kernel:
             exit_leaves_autogroup=rules["sched.exit_leaves_autogroup"],
             groups=rules["sched.groups"],
             wake_scan=rules["sched.wake_scan"],
+            lazy_tlb=rules["sched.lazy_tlb"],
             recent_cpu=rules["sched.recent_cpu"],
             waker_recent_cpu=rules["sched.waker_recent_cpu"],
             kthread_stacking=rules["sched.kthread_stacking"],

@@ -32,6 +32,7 @@ use crate::kernel::xfs::{Inactivation, IolockLine, StatfsInodegc, UnlinkedList};
 use crate::waist::time::from_ns;
 use crate::waist::{ClassId, CpuId, LineId, LockId, Time};
 use crate::waist::{Host, Machine, Placement, SpawnKind};
+use crate::workqueue::Works;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
@@ -374,5 +375,11 @@ fn inodegc_lists(inactivation: Inactivation, groups: u32, cpus: CpuId) -> usize 
         Inactivation::PerMount => 1,
         Inactivation::PerGroup => groups as usize,
         Inactivation::PerCpu => cpus as usize,
+    }
+}
+
+impl Works for Xfs {
+    async fn act<M: Machine>(&self, m: &M, work: LockId) {
+        self.storage.act(m, work).await;
     }
 }
