@@ -41,6 +41,12 @@ impl<T> Workqueue<T> {
         Self { parts: pools.pods.iter().map(part).collect(), cpus: pools.cpus }
     }
 
+    /// The same of one piece of work that is queued again and again.
+    pub fn piece<M: Machine>(m: &M, pools: &Pools) -> Self {
+        let ready = pools.piece(m);
+        Self { parts: vec![OfCpu { items: RefCell::default(), ready }], cpus: 1 }
+    }
+
     fn of(&self, cpu: CpuId) -> &OfCpu<T> {
         &self.parts[(cpu / self.cpus) as usize % self.parts.len()]
     }

@@ -40,9 +40,10 @@ class Costs:
     def of(cls, machine: Mapping[str, Any]) -> Costs:
         """From the `machine` of a RunSpec."""
         costs = machine["costs"]
+        switch_mm = from_ns(min(costs.get("switch_mm", 0), costs["context_switch"]))
         return cls(
-            context_switch=from_ns(costs["context_switch"]) - from_ns(costs.get("switch_mm", 0)),
-            switch_mm=from_ns(costs.get("switch_mm", 0)),
+            context_switch=from_ns(costs["context_switch"]) - switch_mm,
+            switch_mm=switch_mm,
             wakeup=from_ns(costs["wakeup"]),
             wakeup_queued=from_ns(costs.get("wakeup_queued", costs["wakeup"])),
             ipi_send=from_ns(costs["ipi_send"]),

@@ -174,8 +174,8 @@ def _interrupt(seen: Mapping[str, Figure], wakeup: Figure, switch: Figure, half:
             f"{first}_call less wake_nobody and wakeup: what the waker pays to interrupt an idle CPU"
         ),
         "ipi_deliver": deliver.said(
-            f"{first}_run less its other parts: wake_nobody, wakeup, ipi_send, context_switch without switch_mm and clock; "
-            "the exit that the idle driver declares is still in it and is taken out below"
+            f"{first}_run less its other parts: wake_nobody, wakeup, ipi_send, context_switch without switch_mm "
+            "and clock; the exit that the idle driver declares is still in it and is taken out below"
         ),
     }
 

@@ -177,13 +177,13 @@ class TinyMachine:
         self.worklists[pool], self.idle[pool] = deque(), []
         return pool
 
-    def new_work(self, pool: int, most: int, is_one: bool) -> int:  # noqa: FBT001
+    def new_work(self, pool: int, most: int, is_one: bool) -> int:
         work = self.new_completion()
         self.pool_of[work] = pool
         return work
 
     def work(self, task: int) -> int:
-        return self.works[task]
+        return self.works.get(task, 0)
 
     def drop_completion(self, completion: int) -> None:
         assert completion not in self.waiting

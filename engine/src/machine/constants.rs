@@ -33,9 +33,10 @@ pub struct Costs {
 
 impl Costs {
     pub(super) fn new(costs: &MachineCosts) -> Self {
+        let switch_mm = from_ns(costs.switch_mm.min(costs.context_switch));
         Self {
-            context_switch: from_ns(costs.context_switch) - from_ns(costs.switch_mm),
-            switch_mm: from_ns(costs.switch_mm),
+            context_switch: from_ns(costs.context_switch) - switch_mm,
+            switch_mm,
             wakeup: from_ns(costs.wakeup),
             wakeup_queued: from_ns(costs.wakeup_queued.unwrap_or(costs.wakeup)),
             ipi_send: from_ns(costs.ipi_send),

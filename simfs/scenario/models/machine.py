@@ -144,8 +144,8 @@ class IdleState(Section):
 class EndToEnd(Section):
     """A figure measured as a whole, and the costs that must add up to it.
 
-    `terms` are names of `costs`, of `micro`, or ``idle.<state>``; those behind a ``-`` are subtracted. The sum is exact,
-    so nothing is counted twice or lost.
+    `terms` are names of `costs`, of `micro`, or ``idle.<state>``; those behind a ``-`` are subtracted. The sum is
+    exact, so nothing is counted twice or lost.
     """
 
     what: str

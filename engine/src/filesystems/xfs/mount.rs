@@ -286,10 +286,7 @@ impl Xfs {
             let worker = Worker { fs: self.clone(), list };
             gc.set_worker(host.spawn(placement, SpawnKind::Background, |m| worker.run(m)));
         }
-        for _ in 0..self.log.checkpoints.workers() {
-            let fs = self.clone();
-            host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Self::push_worker(m, fs));
-        }
+        self.storage.pools.start(host, self);
         for cpu in 0..host.setup(|m| m.cpus()) {
             let (log, conversions, buffers) = (self.clone(), self.clone(), self.clone());
             host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| Self::log_ender(m, log, cpu));
@@ -380,6 +377,9 @@ fn inodegc_lists(inactivation: Inactivation, groups: u32, cpus: CpuId) -> usize 
 
 impl Works for Xfs {
     async fn act<M: Machine>(&self, m: &M, work: LockId) {
+        if self.log.checkpoints.is_for(work) {
+            return self.push_cil(m).await;
+        }
         self.storage.act(m, work).await;
     }
 }

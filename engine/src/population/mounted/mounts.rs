@@ -47,7 +47,6 @@ pub(super) fn xfs<H: Host>(
         let fs = fs.clone();
         host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| Xfs::dio_worker(m, fs, cpu));
     }
-    disk.pools.start(host, &fs);
     start_reclaim(host, &fs, disk);
     files::start(host, spec, fs, costs)
 }
