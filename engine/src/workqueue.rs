@@ -70,6 +70,11 @@ impl<T> Workqueue<T> {
         m.complete(ready).await;
     }
 
+    /// Whether something waits for the thread of a CPU.
+    pub fn has_items(&self, cpu: CpuId) -> bool {
+        !self.of(cpu).items.borrow().is_empty()
+    }
+
     /// What is completed for the thread of a CPU.
     pub fn ready(&self, cpu: CpuId) -> LockId {
         self.of(cpu).ready
