@@ -66,7 +66,7 @@ def test_tasks_of_a_lock_cycle_are_threads_and_others_are_processes() -> None:
 
 @pytest.mark.parametrize("threads", ["false", "true"])
 @pytest.mark.parametrize("lazy", [True, False])
-def test_both_machines_switch_alike(tmp_path: Path, threads: str, lazy: bool) -> None:  # noqa: FBT001
+def test_both_machines_switch_alike(tmp_path: Path, threads: str, lazy: bool) -> None:
     text = (
         "simfs: 1\nname: s\ntitle: s\nmachine: {profile: server-24, cpus: 2, cpus_per_llc: 2, cpus_per_socket: 2}\n"
         f"kernel: {{profile: linux-6.12, rules: {{sched.lazy_tlb: {str(lazy).lower()}}}}}\n"

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from machines import assert_same
 
 from engine import Spec, lock_cycle, written_spec
-from simfs import _engine
 from simfs.machine.locks.pool import Pool, Work
 from simfs.machine.machine import Machine
-
-MS = 10**9
-"""Picoseconds."""
+from simfs.machine.task import Steps, Task
 
 SYNCED = "kind: mix, files: 1, file_size: 4 KiB, order: in-turn, operations: [{op: append}, {op: fsync, on: written}]"
 
@@ -37,7 +32,7 @@ class Bench:
         machine = Machine(lock_cycle(tasks=1))
         self.home = machine.new_completion()
         self.pool = Pool(self.home)
-        self.workers = [machine.spawn(lambda _: iter(()), spawn_kind="background") for _ in range(workers)]
+        self.workers = [machine.spawn(_rest, spawn_kind="background") for _ in range(workers)]
         for worker in self.workers:
             self.idles(worker)
 
@@ -45,9 +40,13 @@ class Bench:
         """A queue."""
         return Work(self.pool, most, is_one, self.home)
 
-    def idles(self, worker: object) -> None:
+    def idles(self, worker: Task) -> None:
         """A worker goes to sleep."""
-        self.pool.idle.append((worker, False))  # type: ignore[arg-type]
+        self.pool.idle.append((worker, False))
+
+
+def _rest(task: Task) -> Steps:
+    yield from task.park_program()
 
 
 def test_who_went_to_sleep_last_is_woken_and_nobody_else_until_he_runs() -> None:
@@ -91,24 +90,6 @@ def test_one_piece_that_is_queued_while_it_is_done_is_done_again_by_the_same_wor
     assert loop.finish(), "again"
     assert not loop.finish()
     assert loop.active == 0
-
-
-def runners(of: Spec) -> Counter[int]:
-    """How often each task ran that is none of the load, when all had gone to sleep once."""
-    _, _, events, _ = _engine.watch(json.dumps(of))
-    tasks = {who for _, who, _, what, _ in events if what == "begin"}
-    ran = (who for at, who, _, what, _ in events if what == "run" and at > MS)
-    return Counter(who for who in ran if who is not None and who not in tasks)
-
-
-def test_one_worker_does_requests_of_a_loop_device_and_ends_of_writes(tmp_path: Path) -> None:
-    """Each fsync has four requests of two kinds of data and of logs, and one write to end."""
-    pooled, apart = (
-        runners(spec(tmp_path, f"{{profile: linux-6.12, rules: {{block.loop_in_pool: {in_pool}}}}}"))
-        for in_pool in ("true", "false")
-    )
-    print(pooled, apart)
-    assert len(pooled) < len(apart)
 
 
 @pytest.mark.parametrize("kind", ["btrfs", "ext4", "xfs"])
