@@ -24,7 +24,7 @@ class AddressSpaces:
     """Which tasks share one (`mm_struct`), and what it takes to load another (`switch_mm_irqs_off`)."""
 
     def __init__(self, machine: Machine) -> None:
-        self._costs = machine.costs
+        self._machine = machine
         self._lazy = machine.kernel.lazy_tlb
         spec = machine.spec
         loads = [group["workload"] for group in spec.get("groups", [])] or [spec["workload"]]
@@ -51,8 +51,8 @@ class AddressSpaces:
 
     def time_to_switch(self, cpu: Cpu, task: Task | None) -> Time:
         """What a switch to a task or to idle would take now."""
-        loads = self._active_after(cpu, task) != cpu.active_mm
-        return self._costs.context_switch + loads * self._costs.switch_mm
+        loads, costs = self._active_after(cpu, task) != cpu.active_mm, self._machine.costs
+        return costs.context_switch + loads * costs.switch_mm
 
     def _active_after(self, cpu: Cpu, task: Task | None) -> int:
         wanted = task.mm if task else KERNEL_MM
