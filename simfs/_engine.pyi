@@ -151,7 +151,14 @@ class _Machine(Protocol):
     def new_completion(self) -> int:
         """Make a completion; its number is one of the locks'."""
     def new_pool(self) -> int:
-        """Make a completion for the idle workers of a pool: who came last goes on first."""
+        """Make a pool of workers, which wait in the step `wait_for_work`."""
+    def new_work(self, pool: int, most: int, is_one: bool, /) -> int:
+        """Make a completion whose completing is a piece of work for a pool, of which so many are done at a time.
+
+        Or it `is_one` piece, which is queued again and again, and done by one worker at a time.
+        """
+    def work(self, task: int, /) -> int:
+        """What a worker of a pool does, by its completion."""
     def drop_completion(self, completion: int, /) -> None:
         """Take back a completion for reuse; nobody waits for it."""
     def try_lock(self, task: int, lock: int, side: str, /) -> bool:
@@ -194,6 +201,8 @@ class _Machine(Protocol):
         """Add the same to the plug of `task`, which holds it until it is flushed, or the task sleeps."""
     def wake_plugged(self, task: int, other: int, /) -> None:
         """Add a wake-up of `other`, who serves requests, to the plug of `task`."""
+    def queue_plugged(self, task: int, work: int, /) -> None:
+        """Add work for a pool to the plug of `task`."""
     def flush_plug(self, task: int, /) -> None:
         """Let go of what the plug of `task` holds."""
     def plug_flushed(self, task: int, /) -> int:

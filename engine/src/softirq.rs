@@ -58,10 +58,14 @@ async fn ksoftirqd<M: Machine, R: Raised>(m: M, raised: Rc<R>, cpu: CpuId) {
         if let Some(item) = raised.queue().wait(&m, cpu).await {
             raised.act(&m, item).await;
         }
+        if raised.queue().has_items(cpu) {
+            continue; // all that is there is done in one round (`blk_complete_reqs`)
+        }
         while let Some(round) = m.next_softirq() {
             m.run(Account::System, round).await;
             m.cond_resched().await;
         }
+        m.cond_resched().await; // `run_ksoftirqd`
     }
 }
 

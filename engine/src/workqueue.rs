@@ -1,10 +1,12 @@
 //! Workqueues: what is queued on a CPU is done by a kernel thread of that CPU, one item after the other; what is queued on an
-//! unbound one (`WQ_UNBOUND`) by a thread that may run anywhere.
-use crate::waist::Machine;
-use crate::waist::{CpuId, LockId};
-use std::cell::RefCell;
+//! unbound one (`WQ_UNBOUND`) by a worker of the pool that all of these share in a pod of CPUs, which may run anywhere.
+use crate::kernel::workqueue::Pods;
+use crate::spec::MachineSpec;
+use crate::waist::{CpuId, Host, LockId, Machine, Placement, SpawnKind};
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
+use std::rc::Rc;
 
 /// The nice level of the threads of a workqueue for high priority (`WQ_HIGHPRI`, `HIGHPRI_NICE_LEVEL`).
 pub const HIGHPRI: i32 = -20;
@@ -16,26 +18,43 @@ struct OfCpu<T> {
     ready: LockId,
 }
 
-/// Items that wait for the kernel thread of their CPU.
+/// Items that wait for the kernel thread of their CPU, or for a worker of their pod.
 #[derive(Debug)]
 pub struct Workqueue<T> {
-    cpus: Vec<OfCpu<T>>,
+    parts: Vec<OfCpu<T>>,
+    /// So many CPUs have a part together.
+    cpus: CpuId,
 }
 
 impl<T> Workqueue<T> {
     /// One that is empty; its threads are the owner's programs.
     pub fn new<M: Machine>(m: &M) -> Self {
         let cpu = |_| OfCpu { items: RefCell::default(), ready: m.new_completion() };
-        Self { cpus: (0..m.cpus()).map(cpu).collect() }
+        Self { parts: (0..m.cpus()).map(cpu).collect(), cpus: 1 }
     }
 
-    /// One that is not bound to CPUs; its threads take the items of CPU 0. Of idle threads the one that has idled least is woken.
-    pub fn unbound<M: Machine>(m: &M) -> Self {
-        Self { cpus: vec![OfCpu { items: RefCell::default(), ready: m.new_pool() }] }
+    /// One that is not bound to CPUs, of which workers do so many items at a time in each pod (`max_active`); they ask for these by
+    /// [`Workqueue::take`].
+    pub fn unbound<M: Machine>(m: &M, pools: &Pools, most: u32) -> Self {
+        pools.workers.set(pools.workers.get() + most);
+        let part = |&pool: &LockId| OfCpu { items: RefCell::default(), ready: m.new_work(pool, most, false) };
+        Self { parts: pools.pods.iter().map(part).collect(), cpus: pools.cpus }
+    }
+
+    /// The same of one piece of work that is queued again and again.
+    pub fn piece<M: Machine>(m: &M, pools: &Pools) -> Self {
+        let ready = pools.piece(m);
+        Self { parts: vec![OfCpu { items: RefCell::default(), ready }], cpus: 1 }
     }
 
     fn of(&self, cpu: CpuId) -> &OfCpu<T> {
-        &self.cpus[cpu as usize % self.cpus.len()]
+        &self.parts[(cpu / self.cpus) as usize % self.parts.len()]
+    }
+
+    /// The next item that `work` is about, if it is one of this queue.
+    pub fn take(&self, work: LockId) -> Option<T> {
+        let part = self.parts.iter().find(|part| part.ready == work)?;
+        part.items.borrow_mut().pop_front()
     }
 
     /// Queues an item on a CPU, from an interrupt there that will complete what is returned.
@@ -49,6 +68,11 @@ impl<T> Workqueue<T> {
     pub async fn queue<M: Machine>(&self, m: &M, item: T) {
         let ready = self.push(m.cpu(), item);
         m.complete(ready).await;
+    }
+
+    /// Whether something waits for the thread of a CPU.
+    pub fn has_items(&self, cpu: CpuId) -> bool {
+        !self.of(cpu).items.borrow().is_empty()
     }
 
     /// What is completed for the thread of a CPU.
@@ -71,6 +95,64 @@ impl<T> Workqueue<T> {
             }
         }
     }
+}
+
+/// The pools of unbound workqueues, one for each pod of CPUs (`struct wq_pod_type`).
+#[derive(Clone, Debug)]
+pub struct Pools {
+    pods: Rc<[LockId]>,
+    /// How many CPUs a pod has.
+    cpus: CpuId,
+    /// How many workers may be at work in each.
+    workers: Rc<Cell<u32>>,
+}
+
+impl Pools {
+    /// Without queues and workers, for pods of so many CPUs.
+    pub fn new<M: Machine>(m: &M, cpus: CpuId) -> Self {
+        let cpus = cpus.clamp(1, m.cpus());
+        Self { pods: (0..m.cpus().div_ceil(cpus)).map(|_| m.new_pool()).collect(), cpus, workers: Rc::default() }
+    }
+
+    /// Those of a machine.
+    pub fn of<M: Machine>(m: &M, machine: &MachineSpec, pods: Pods) -> Self {
+        let cpus = match pods {
+            Pods::Node => machine.cpus_per_socket,
+            Pods::Cache => machine.cpus_per_llc,
+        };
+        Self::new(m, cpus)
+    }
+
+    /// A piece of work that is queued again and again. It is always for the same pool here, as if it were queued on one CPU.
+    pub fn piece<M: Machine>(&self, m: &M) -> LockId {
+        self.workers.set(self.workers.get() + 1);
+        m.new_work(self.pods[0], u32::MAX, true)
+    }
+
+    /// Starts as many workers as can be at work, and one more, which takes what another one already does.
+    pub fn start<H: Host, W: Works>(&self, host: &mut H, works: &Rc<W>) {
+        let workers = self.workers.get();
+        for &pool in self.pods.iter().filter(|_| workers > 0) {
+            for _ in 0..=workers {
+                let works = works.clone();
+                host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| kworker(m, pool, works));
+            }
+        }
+    }
+}
+
+/// The program of a worker (`worker_thread`).
+async fn kworker<M: Machine, W: Works>(m: M, pool: LockId, works: Rc<W>) {
+    loop {
+        let work = m.next_work(pool).await;
+        works.act(&m, work).await;
+    }
+}
+
+/// What workers of unbound workqueues do.
+pub trait Works: 'static {
+    /// Does a piece of work.
+    fn act<M: Machine>(&self, m: &M, work: LockId) -> impl Future<Output = ()>;
 }
 
 /// What softirqs do for threads that raise them.

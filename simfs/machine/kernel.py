@@ -12,7 +12,7 @@ from simfs.vocabulary import vocabulary
 
 RULES = (
     "cpu.turns", "sched.run_to_parity", "sched.place_lag", "sched.place_deadline_initial", "sched.place_rel_deadline",
-    "sched.preempt_short", "sched.pick_buddy", "sched.exit_leaves_autogroup", "sched.groups", "sched.wake_scan",
+    "sched.preempt_short", "sched.pick_buddy", "sched.exit_leaves_autogroup", "sched.groups", "sched.wake_scan", "sched.lazy_tlb",
     "sched.recent_cpu", "sched.waker_recent_cpu", "sched.kthread_stacking", "sched.wakeup_queue", "sched.descheduling",
     "sched.busiest", "sched.numa_imbalance", "sched.newidle", "sched.delay_dequeue", "lock.debug_spinlock",
     "lock.semaphore_wake_queue", "idle.governor", "idle.io_waiters", "process.stack_free", "softirq.ksoftirqd_first",
@@ -32,6 +32,9 @@ class Costs:
     """Costs of switches and wake-ups."""
 
     context_switch: Time
+    """A context switch that leaves the page tables as they are."""
+    switch_mm: Time
+    """What one takes besides that loads others."""
     wakeup: Time
     """What a wake-up costs the waker."""
     wakeup_queued: Time
@@ -53,8 +56,10 @@ class Costs:
     def of(cls, machine: Mapping[str, Any]) -> Costs:
         """From the `machine` of a RunSpec."""
         costs = machine["costs"]
+        switch_mm = from_ns(min(costs.get("switch_mm", 0), costs["context_switch"]))
         return cls(
-            context_switch=from_ns(costs["context_switch"]),
+            context_switch=from_ns(costs["context_switch"]) - switch_mm,
+            switch_mm=switch_mm,
             wakeup=from_ns(costs["wakeup"]),
             wakeup_queued=from_ns(costs.get("wakeup_queued", costs["wakeup"])),
             ipi_send=from_ns(costs["ipi_send"]),
@@ -95,6 +100,8 @@ class Kernel:
     """Which tasks compete as a group: `none`, or the load, of one session (`autogroup`) or in one `cgroup`."""
     wake_scan: str
     """How many CPUs a wake-up looks at for an idle one: `all`, `proportional`, `utilization`, `none`."""
+    lazy_tlb: bool
+    """Kernel threads and idle CPUs leave the page tables that are loaded."""
     recent_cpu: bool
     """A wake-up looks at the CPU before the last one too."""
     waker_recent_cpu: bool

@@ -194,6 +194,7 @@ class Machine:
         bound = pinned is not None
         kind = TaskKind.of(spawn_kind, pinned=bound)
         task = Task(self, number, cpu, bound, spawn_kind != "foreground", kind, StateTimes(since=self.now))
+        task.mm = self.scheduler.address_spaces.of_new(spawn_kind)
         if parent is not None:
             task.level, task.entity.weight = parent.level, parent.entity.weight
             if spawn_kind == "helper" and self.stacks is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from simfs.machine.locks.pool import Work
     from simfs.machine.task import Task
 
 MOST = 32
@@ -21,35 +22,54 @@ class Plug:
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._held: list[Callable[[], None] | Task] = []
+        self._held: list[Callable[[Task | None], None]] = []
         self.flushed = 0
         """How often it was flushed."""
 
-    def hold(self, held: Callable[[], None] | Task) -> None:
-        """Hold back the submission of a request, or the wake-up of who serves requests."""
+    def hold_request(self, submit: Callable[[], None]) -> None:
+        """Hold back the submission of a request."""
+        self._hold(lambda _: submit())
+
+    def hold_wakeup(self, worker: Task) -> None:
+        """Hold back the wake-up of who serves requests."""
+
+        def wake(by: Task | None) -> None:
+            if worker.parked:
+                self._pay(by)
+            worker.kick(by)
+
+        self._hold(wake)
+
+    def hold_work(self, work: Work) -> None:
+        """Hold back work for a pool of workers."""
+
+        def queue(by: Task | None) -> None:
+            if worker := work.insert():
+                self._pay(by)
+                self._task.machine.scheduler.wakeups.wake(worker, by)
+
+        self._hold(queue)
+
+    def _hold(self, let_go: Callable[[Task | None], None]) -> None:
         if len(self._held) >= MOST:
             self.flush()
-        self._held.append(held)
+        self._held.append(let_go)
 
     def flush(self) -> None:
         """Let go of what it holds; the task runs."""
-        self._let_go(lambda worker: worker.kick(self._task))
+        self._let_go(self._task)
 
     def flush_asleep(self) -> None:
         """Let go of what it holds, as its task is about to sleep. Its CPU pays for wake-ups, before it switches."""
         if self._held:
-            self._let_go(self._kick)
+            self._let_go(None)
 
-    def _kick(self, worker: Task) -> None:
-        if worker.parked:
-            self._task.cpu.before_switch += self._task.machine.costs.wakeup
-        worker.kick(None)
-
-    def _let_go(self, wake: Callable[[Task], None]) -> None:
+    def _let_go(self, by: Task | None) -> None:
         self.flushed += 1
         held, self._held = self._held, []
-        for one in held:
-            if callable(one):
-                one()
-            else:
-                wake(one)
+        for let_go in held:
+            let_go(by)
+
+    def _pay(self, by: Task | None) -> None:
+        if by is None:
+            self._task.cpu.before_switch += self._task.machine.costs.wakeup

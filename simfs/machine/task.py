@@ -15,7 +15,7 @@ import simpy
 from simfs.machine.caches.line import Access, Line, without_transfer
 from simfs.machine.chains import Reason
 from simfs.machine.clock import What
-from simfs.machine.cpus.cpu import Account, Cpu
+from simfs.machine.cpus.cpu import KERNEL_MM, Account, Cpu
 from simfs.machine.cpus.turns import Turns
 from simfs.machine.plug import Plug
 from simfs.machine.sched.entity import Entity
@@ -27,6 +27,7 @@ from simfs.machine.time import Time
 if TYPE_CHECKING:
     from simfs.machine.caches.warmth import Missing
     from simfs.machine.lock import Lock, Side
+    from simfs.machine.locks.pool import Work
     from simfs.machine.machine import Machine
 
 Steps = Generator[simpy.Event, Any, None]
@@ -106,6 +107,10 @@ class Task:
     """Why it does not run, if it does not."""
     function: str = ""
     """The function in which it sleeps next (`wchan`)."""
+    work: Work | None = None
+    """What it does, as a worker of a pool."""
+    mm: int = KERNEL_MM
+    """Its address space (`mm`)."""
     level: Level = Level.ROOT
     """The run queue it belongs to."""
     entity: Entity = field(default_factory=Entity)

@@ -18,6 +18,7 @@ from simfs.machine.disk import Disk
 from simfs.machine.lock import Attempt, Lock, Mode, Side
 from simfs.machine.locks.bit_lock import BitLock
 from simfs.machine.locks.completion import Completion
+from simfs.machine.locks.pool import Pool, Work
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.machine import Machine
 from simfs.machine.rcu import Rcu
@@ -76,10 +77,27 @@ class Waist:
         return self.machine.new_completion().number
 
     def new_pool(self) -> int:
-        """Make a completion for the idle workers of a pool."""
+        """Make a pool of workers."""
         completion = self.machine.new_completion()
-        completion.last_first = True
+        completion.pool = Pool(completion)
         return completion.number
+
+    def new_work(self, pool: int, most: int, is_one: bool) -> int:
+        """Make a completion whose completing is a piece of work for a pool."""
+        completion = self.machine.new_completion()
+        completion.work = Work(self._pool(pool), most, is_one, completion)
+        return completion.number
+
+    def _pool(self, number: int) -> Pool:
+        pool = self._completion(number).pool
+        assert pool is not None
+        return pool
+
+    def work(self, task: int) -> int:
+        """What a worker of a pool does."""
+        work = self._task(task).work
+        assert work is not None
+        return work.completion.number
 
     def drop_completion(self, completion: int) -> None:
         """Take back a completion for reuse."""
@@ -181,11 +199,17 @@ class Waist:
         io, done, unlocks = self._request(asks, span, then)
         to, cpu = self.machine.devices[device], self._task(task).cpu
         to.expect_end(done)
-        self._task(task).plug.hold(partial(to.submit_expected, task, cpu, io, done, unlocks))
+        self._task(task).plug.hold_request(partial(to.submit_expected, task, cpu, io, done, unlocks))
 
     def wake_plugged(self, task: int, other: int) -> None:
         """Add a wake-up of `other` to the plug of `task`."""
-        self._task(task).plug.hold(self._task(other))
+        self._task(task).plug.hold_wakeup(self._task(other))
+
+    def queue_plugged(self, task: int, work: int) -> None:
+        """Add work for a pool to the plug of `task`."""
+        queued = self._completion(work).work
+        assert queued is not None
+        self._task(task).plug.hold_work(queued)
 
     def flush_plug(self, task: int) -> None:
         """Let go of what a task's plug holds."""
@@ -376,6 +400,9 @@ class Waist:
     def _wait_for(self, task: Task, completion: int) -> Steps:
         return self._completion(completion).wait_for(task)
 
+    def _wait_for_work(self, task: Task, pool: int) -> Steps:
+        return self._pool(pool).wait_for_work(task)
+
     def _complete(self, task: Task, completion: int) -> Steps:
         return self._completion(completion).complete(task)
 
@@ -410,6 +437,7 @@ class Waist:
         "unlock": _release,
         "convert": _convert,
         "wait_for": _wait_for,
+        "wait_for_work": _wait_for_work,
         "complete": _complete,
         "sleep": _sleep,
         "park": _park,

@@ -125,6 +125,7 @@ def _costs(seen: Mapping[str, Figure]) -> dict[str, Figure]:
     half = seen["syscall"] * 0.5
     wakeup = seen["wake_same_run"] - seen["wake_nobody"] - seen["yield"] - half - seen["clock"]
     switch = seen["pipe"] - seen["pipe_alone"] - wakeup
+    between_threads = seen["yield"] - seen["syscall"]
     found |= {
         "line_hit": seen["atomic"],
         "line_atomic": seen["atomic"],
@@ -135,12 +136,15 @@ def _costs(seen: Mapping[str, Figure]) -> dict[str, Figure]:
         "context_switch": switch.said(
             "pipe less pipe_alone and wakeup (in micro): a switch between processes"
         ),
+        "switch_mm": (switch - between_threads).said(
+            "context_switch less yield, which is between threads of one process, without its call (in micro)"
+        ),
     }
     counted = load_machine("emulated").costs.wakeup.ns  # an instruction takes a nanosecond there
     found["instruction"] = (wakeup * (1 / counted)).said(
         f"wakeup over the {counted:g} instructions that one takes in the laboratory (machine emulated)"
     )
-    return found | _overlap(seen, found) | _interrupt(seen, wakeup, switch, half)
+    return found | _overlap(seen, found) | _interrupt(seen, wakeup, between_threads, half)
 
 
 def _overlap(seen: Mapping[str, Figure], found: Mapping[str, Figure]) -> dict[str, Figure]:
@@ -170,8 +174,8 @@ def _interrupt(seen: Mapping[str, Figure], wakeup: Figure, switch: Figure, half:
             f"{first}_call less wake_nobody and wakeup: what the waker pays to interrupt an idle CPU"
         ),
         "ipi_deliver": deliver.said(
-            f"{first}_run less its other parts: wake_nobody, wakeup, ipi_send, context_switch and clock; "
-            "the exit that the idle driver declares is still in it and is taken out below"
+            f"{first}_run less its other parts: wake_nobody, wakeup, ipi_send, context_switch without switch_mm "
+            "and clock; the exit that the idle driver declares is still in it and is taken out below"
         ),
     }
 

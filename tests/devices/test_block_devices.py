@@ -88,8 +88,8 @@ def test_a_slower_device_makes_a_sync_slower_by_as_much(tmp_path: Path) -> None:
         return float(result["window_ns"] / result["operations"])
 
     fast = latency("device.write.time=10 us", "measure.duration=50 ms")
-    slow = latency("device.write.time=20 us", "device.flush.time=20 us", "measure.duration=50 ms")
-    assert slow - fast == pytest.approx(3 * 10e3 + 2 * 10e3, rel=0.05)
+    slow = latency("device.write.time=15 us", "device.flush.time=20 us", "measure.duration=50 ms")
+    assert slow - fast == pytest.approx(3 * 5e3 + 2 * 10e3, rel=0.05)
 
 
 def test_a_submitter_that_copies_never_waits(tmp_path: Path) -> None:

@@ -341,10 +341,16 @@ MACHINE = [
         "cpu.before_switch += 0 if FAULT else take",
     ),
     Fault(
+        "sched: a kernel thread has page tables of its own",
+        "simfs/machine/sched/address_space.py",
+        "wanted == KERNEL_MM and self._lazy else",
+        "wanted == KERNEL_MM and self._lazy and not FAULT else",
+    ),
+    Fault(
         "sched: who begins a program is elsewhere at once",
         "simfs/machine/sched/scheduler.py",
-        "self.occupy(source, None, costs.wakeup + costs.context_switch)",
-        "self.occupy(source, None, 0 if FAULT else costs.wakeup + costs.context_switch)",
+        "self.occupy(source, None, self.machine.costs.wakeup + self.address_spaces.switch(source, None))",
+        "self.occupy(source, None, 0 if FAULT else self.machine.costs.wakeup)",
     ),
     Fault(
         "sched: averages are brought up to date for a new task",

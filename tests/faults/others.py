@@ -63,9 +63,21 @@ OTHERS = [
     ),
     Fault(
         "workers: the one that has idled longest is woken",
-        E + "machine/locks/completion.rs",
-        "if self.last_first {",
-        "if self.last_first && !FAULT {",
+        E + "machine/locks/pool.rs",
+        "let (worker, woken) = pool.idle.last_mut()",
+        "let (worker, woken) = if FAULT { pool.idle.first_mut() } else { pool.idle.last_mut() }",
+    ),
+    Fault(
+        "workers: who begins work wakes nobody for the rest",
+        E + "machine/locks/pool.rs",
+        "    let next = kick(&mut cx.state(), of);",
+        "    let next = if FAULT { None } else { kick(&mut cx.state(), of) };",
+    ),
+    Fault(
+        "workers: a piece of work is done by two at a time",
+        E + "machine/locks/pool.rs",
+        "        if p.is_one && p.executing {",
+        "        if p.is_one && p.executing && !FAULT {",
     ),
     Fault(
         "descriptors: full words lie in the line of the bitmap",

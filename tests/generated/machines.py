@@ -14,7 +14,7 @@ times = st.one_of(st.just(0.0), st.integers(1, 40).map(lambda n: n * 100.0), st.
 """Nanoseconds: nothing (ties), round numbers (ties again), anything."""
 
 LINES = ("line_hit", "line_atomic", "line_smt", "line_llc", "line_socket", "line_remote")
-SWITCHES = ("context_switch", "wakeup", "ipi_send", "ipi_deliver")
+SWITCHES = ("context_switch", "switch_mm", "wakeup", "ipi_send", "ipi_deliver")
 
 sizes = st.sampled_from([64.0, 2.0**16, 2.0**21, 2.0**25])
 """Bytes of a cache."""

@@ -54,7 +54,7 @@ def machine() -> Machines:
 
 def test_a_plug_is_flushed_as_its_task_sleeps(machine: Machines) -> None:
     task, seen = machine.busy[0], list[str]()
-    task.plug.hold(partial(seen.append, "request"))
+    task.plug.hold_request(partial(seen.append, "request"))
     assert not seen
     machine.machine.scheduler.sleep(task, Reason.LOCK)
     assert seen == ["request"]
@@ -64,7 +64,7 @@ def test_a_plug_is_flushed_as_its_task_sleeps(machine: Machines) -> None:
 def test_a_plug_holds_so_many_requests_at_most(machine: Machines) -> None:
     task, seen = machine.busy[0], list[int]()
     for number in range(MOST + 1):
-        task.plug.hold(partial(seen.append, number))
+        task.plug.hold_request(partial(seen.append, number))
     assert seen == list(range(MOST))
     task.plug.flush()
     assert len(seen) == MOST + 1

@@ -64,12 +64,22 @@ def test_costs_are_derived_as_those_of_the_shipped_guest_were() -> None:
         "wakeup",
         "context_switch",
         "ipi_send",
-        "ipi_deliver",
     ):
         ours, theirs = getattr(found.costs, name).value, getattr(shipped.costs, name).value
         assert ours == pytest.approx(theirs, rel=1e-3), name
+    assert shipped.costs.switch_mm
+    without = shipped.costs.ipi_deliver.ns - shipped.costs.switch_mm.ns  # all its samples are of processes
+    assert found.costs.ipi_deliver.ns == pytest.approx(without, rel=1e-3)
     assert found.costs.line_overlap.value == pytest.approx(10, rel=1e-2)
     assert found.costs.instruction.value == pytest.approx(shipped.costs.instruction.value, rel=1e-2)
+
+
+def test_page_tables_are_what_processes_take_longer_than_threads() -> None:
+    costs = of_guest(**{"yield": 1311.3, "wake_same_run": 2356.0}).machine.costs
+    assert costs.wakeup.ns == pytest.approx(608.8, abs=0.5)
+    assert costs.context_switch.ns == pytest.approx(1232.2, abs=0.5)
+    assert costs.switch_mm
+    assert costs.switch_mm.ns == pytest.approx(88, abs=0.5)
 
 
 def test_a_wake_up_adds_up_to_what_was_measured() -> None:

@@ -149,6 +149,7 @@ def test_machine_spec_has_the_fields_of_the_seam(name: str) -> None:
         *(
             "cpu_relax",
             "context_switch",
+            "switch_mm",
             "wakeup",
             "instruction",
             "ipi_send",

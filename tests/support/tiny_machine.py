@@ -28,6 +28,10 @@ class TinyMachine:
         self.locks: list[deque[int]] = []
         self.done: Counter[int] = Counter()
         self.waiting: dict[int, int] = {}
+        self.pool_of: dict[int, int] = {}
+        self.worklists: dict[int, deque[int]] = {}
+        self.idle: dict[int, list[int]] = {}
+        self.works: dict[int, int] = {}
         self.parked: set[int] = set()
         self.kicked: set[int] = set()
         self.timers: set[int] = set()
@@ -101,8 +105,17 @@ class TinyMachine:
         self.waiting[completion] = task
         return False
 
+    def _wait_for_work(self, task: int, pool: int) -> bool:
+        if self.worklists[pool]:
+            self.works[task] = self.worklists[pool].popleft()
+            return True
+        self.idle[pool].append(task)
+        return False
+
     def _complete(self, task: int, completion: int) -> bool:
-        if completion in self.waiting:
+        if completion in self.pool_of:
+            self.queue_plugged(task, completion)
+        elif completion in self.waiting:
             self._later(self.waiting.pop(completion), 0)
         else:
             self.done[completion] += 1
@@ -160,7 +173,17 @@ class TinyMachine:
         return self.new_lock(-1)
 
     def new_pool(self) -> int:
-        return self.new_completion()
+        pool = self.new_completion()
+        self.worklists[pool], self.idle[pool] = deque(), []
+        return pool
+
+    def new_work(self, pool: int, most: int, is_one: bool) -> int:
+        work = self.new_completion()
+        self.pool_of[work] = pool
+        return work
+
+    def work(self, task: int) -> int:
+        return self.works.get(task, 0)
 
     def drop_completion(self, completion: int) -> None:
         assert completion not in self.waiting
@@ -184,6 +207,15 @@ class TinyMachine:
 
     def wake_plugged(self, task: int, other: int) -> None:
         self.wake(task, other)
+
+    def queue_plugged(self, task: int, work: int) -> None:
+        pool = self.pool_of[work]
+        if self.idle[pool]:
+            worker = self.idle[pool].pop()
+            self.works[worker] = work
+            self._later(worker, 0)
+        else:
+            self.worklists[pool].append(work)
 
     def flush_plug(self, task: int) -> None:
         self.calls["flush_plug"] += 1

@@ -22,7 +22,7 @@ use crate::memory::Memory;
 use crate::spec::{DeviceSpec, ServedBy};
 use crate::waist::time::from_ns;
 use crate::waist::{Account, CpuId, DeviceId, Host, LockId, Machine, Placement, Side, SpawnKind, TaskId, Then, Time};
-use crate::workqueue::{Raised, Workqueue, HIGHPRI};
+use crate::workqueue::{Pools, Raised, Workqueue, HIGHPRI};
 use crate::writeback::Writeback;
 use flush::{Flushes, Next, Sequence, Step};
 use md::{Bio, Md};
@@ -122,6 +122,8 @@ struct Queue {
     plugged: RefCell<Vec<Plugged>>,
     workers: RefCell<Vec<TaskId>>,
     idle: RefCell<Vec<TaskId>>,
+    /// What a pool has to do, if it has no workers of its own.
+    work: Option<LockId>,
 }
 
 enum Server {
@@ -132,6 +134,8 @@ enum Server {
 
 /// A block device.
 pub struct BlockDevice {
+    /// Workers of unbound workqueues, here and in its filesystem.
+    pub pools: Pools,
     /// What of its filesystem's data is dirty.
     pub writeback: Writeback,
     /// Memory for pages of its files.
@@ -164,16 +168,20 @@ impl BlockDevice {
     fn new<M: Machine>(
         m: &M,
         spec: &DeviceSpec,
-        (speed, rules): (f64, Rules),
+        (speed, rules, pools): (f64, Rules, Pools),
         (writeback, memory): (Writeback, Memory),
     ) -> Self {
         let end = from_ns(spec.interrupt_ns * speed);
         let server = match spec.served_by {
             ServedBy::Submitter => Server::Submitter,
-            ServedBy::Worker => Server::Worker(Queue::default()),
+            ServedBy::Worker => {
+                let in_pool = rules.loop_in_pool && spec.parallelism == 1;
+                Server::Worker(Queue { work: in_pool.then(|| pools.piece(m)), ..Queue::default() })
+            }
             ServedBy::Hardware => Server::Hardware(m.new_device(timing::hardware(spec, end))),
         };
         Self {
+            pools,
             writeback,
             memory,
             server,
@@ -197,11 +205,14 @@ impl BlockDevice {
     pub fn start<H: Host>(
         host: &mut H,
         spec: &DeviceSpec,
-        speed_and_rules: (f64, Rules),
+        kernel: (f64, Rules, Pools),
         data: (Writeback, Memory),
     ) -> Rc<Self> {
-        let device = Rc::new(host.setup(|m| Self::new(m, spec, speed_and_rules, data)));
-        let workers = if spec.served_by == ServedBy::Worker { spec.parallelism } else { 0 };
+        let device = Rc::new(host.setup(|m| Self::new(m, spec, kernel, data)));
+        let workers = match &device.server {
+            Server::Worker(Queue { work: None, .. }) => spec.parallelism,
+            _ => 0,
+        };
         for _ in 0..workers {
             let device = device.clone();
             host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Self::worker(m, device));
@@ -257,7 +268,7 @@ impl BlockDevice {
             self.flushes_of(queue).begin(Sequence { preflush, data, postflush, end });
             self.go_on(m, queue).await;
         } else {
-            self.issue(m, request, Part::Alone(end));
+            self.issue(m, request, Part::Alone(end)).await;
         }
     }
 
@@ -307,6 +318,7 @@ impl BlockDevice {
             Server::Worker(queue) => {
                 m.run(Account::System, self.submit).await;
                 queue.workers.borrow().iter().for_each(|&worker| m.wake_plugged(worker));
+                queue.work.iter().for_each(|&work| m.queue_plugged(work));
                 let (task, part) = (m.task(), Part::Alone(End::Complete(done)));
                 queue.plugged.borrow_mut().push(Plugged { task, flushed: m.plug_flushed(task), request, part });
             }
@@ -322,11 +334,14 @@ impl BlockDevice {
     }
 
     /// Gives a request to who serves it.
-    fn issue<M: Machine>(&self, m: &M, request: Request, part: Part) {
+    async fn issue<M: Machine>(&self, m: &M, request: Request, part: Part) {
         let device = match &self.server {
             Server::Submitter => unreachable!("it serves itself"),
             Server::Worker(queue) => {
                 queue.requests.borrow_mut().push_back((self.copy(m, request), part));
+                if let Some(work) = queue.work {
+                    return m.complete(work).await;
+                }
                 let worker = queue.idle.borrow_mut().pop();
                 return worker.map_or((), |worker| m.wake(worker));
             }
@@ -382,29 +397,43 @@ impl BlockDevice {
         }
     }
 
-    /// The program of a worker thread of a device that has them (`loop_process_work`).
+    /// Does a piece of work of a pool, if it is the device's.
+    pub async fn act<M: Machine>(&self, m: &M, work: LockId) -> bool {
+        match &self.server {
+            Server::Worker(queue) if queue.work == Some(work) => {
+                m.at("device worker");
+                self.process_work(m, queue).await;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Does what there is to do (`loop_process_work`).
+    async fn process_work<M: Machine>(&self, m: &M, queue: &Queue) {
+        loop {
+            self.take_flushed(m, queue);
+            let next = queue.requests.borrow_mut().pop_front();
+            let Some((service, part)) = next else { return };
+            m.run(Account::System, service).await;
+            self.softirq.queue(m, part).await;
+            m.cond_resched().await;
+        }
+    }
+
+    /// The program of a worker thread of a device that has them (`kthread_worker_fn`).
     async fn worker<M: Machine>(m: M, device: Rc<Self>) {
         let Server::Worker(queue) = &device.server else { return };
         m.at("device worker");
         queue.workers.borrow_mut().push(m.task());
         loop {
-            device.take_flushed(&m, queue);
-            let next = queue.requests.borrow_mut().pop_front();
-            match next {
-                Some((service, part)) => {
-                    m.run(Account::System, service).await;
-                    device.softirq.queue(&m, part).await;
-                    m.cond_resched().await;
-                }
-                None => {
-                    queue.idle.borrow_mut().push(m.task());
-                    while queue.idle.borrow().contains(&m.task()) && queue.requests.borrow().is_empty() {
-                        m.park().await;
-                        device.take_flushed(&m, queue);
-                    }
-                    queue.idle.borrow_mut().retain(|&idle| idle != m.task());
-                }
+            device.process_work(&m, queue).await;
+            queue.idle.borrow_mut().push(m.task());
+            while queue.idle.borrow().contains(&m.task()) && queue.requests.borrow().is_empty() {
+                m.park().await;
+                device.take_flushed(&m, queue);
             }
+            queue.idle.borrow_mut().retain(|&idle| idle != m.task());
         }
     }
 
@@ -421,7 +450,7 @@ impl BlockDevice {
                         Step::Flush => Request::Flush,
                         Step::Data(id) => device.flushes_of(queue).data(id),
                     };
-                    device.issue(&m, request, Part::Sequence((queue, step)));
+                    device.issue(&m, request, Part::Sequence((queue, step))).await;
                 }
             }
         }

@@ -6,7 +6,8 @@ use crate::kernel::Rules;
 use crate::machine::Native;
 use crate::memory::{Lru, Memory};
 use crate::spec::{DeviceSpec, FilesystemKind, KernelConstants, RunSpec};
-use crate::waist::{Host, Time};
+use crate::waist::{Host, Machine, Time};
+use crate::workqueue::Pools;
 use crate::writeback::{Setting, Writeback};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -104,7 +105,8 @@ pub fn device(native: &mut Native, spec: &RunSpec, rules: Rules) -> Rc<BlockDevi
     let costs = Costs::new(vec![&numbers], 1.0, rules, 0).with_lists(lists);
     let writeback = native.setup(|m| Writeback::new(m, setting, &costs)).expect("all numbers");
     let memory = Memory::new(None, 4 * MS, &costs).expect("all numbers");
-    BlockDevice::start(native, &device, (1.0, rules), (writeback, memory))
+    let pools = native.setup(|m| Pools::new(m, m.cpus()));
+    BlockDevice::start(native, &device, (1.0, rules, pools), (writeback, memory))
 }
 
 /// What `build` makes of a table of costs into which whatever it asks for comes at 100 each.

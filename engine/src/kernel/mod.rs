@@ -15,6 +15,7 @@ mod rules;
 pub mod sched;
 pub mod time;
 pub mod vfs;
+pub mod workqueue;
 pub mod xfs;
 
 pub use choice::Choice;

@@ -2,7 +2,7 @@
 //! `models/kernels/timeline.yaml`; the default, for specs that do not give it, is that of Linux 6.12.
 
 use super::choice::Choice;
-use super::{block, btrfs, ext4, idle, mm, process, sched, time, vfs, xfs};
+use super::{block, btrfs, ext4, idle, mm, process, sched, time, vfs, workqueue, xfs};
 use crate::nearest::hint;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -84,6 +84,8 @@ rules! {
     "sched.exit_leaves_autogroup" => exit_leaves_autogroup: bool = true;
     /// How many CPUs a wake-up looks at for an idle one (`select_idle_cpu`).
     "sched.wake_scan" => wake_scan: sched::WakeScan = sched::WakeScan::Utilization;
+    /// A CPU that switches to a kernel thread or to idle keeps the page tables that are loaded (`enter_lazy_tlb`).
+    "sched.lazy_tlb" => lazy_tlb: bool = true;
     /// A wake-up looks at the CPU before the last one too (`recent_used_cpu`).
     "sched.recent_cpu" => recent_cpu: bool = true;
     /// Who wakes a task notes its own CPU as that one, so it mostly has no other to go to (`current->recent_used_cpu`).
@@ -154,6 +156,10 @@ rules! {
     "vfs.creat_looks_first" => creat_looks_first: bool = true;
     /// A walk of a path waits while somebody moves a dentry (`path_init`).
     "vfs.walks_read_rename_lock" => walks_read_rename_lock: bool = true;
+    /// A loop device gives its requests to a pool of workers (`loop_queue_work`); else it has a thread of its own.
+    "block.loop_in_pool" => loop_in_pool: bool = true;
+    /// Which CPUs have a pool of workers together for unbound workqueues.
+    "workqueue.pods" => workqueue_pods: workqueue::Pods = workqueue::Pods::Cache;
     /// Who looks for a buffer in a device's page cache takes its `private_lock` (`__find_get_block_slow`).
     "block.private_lock" => private_lock: bool = true;
     /// What is submitted under a plug joins any request there, and not the last one only (`blk_attempt_plug_merge`).

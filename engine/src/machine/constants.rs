@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 /// Costs of the machine in [`Time`].
 #[derive(Clone, Debug)]
 pub struct Costs {
-    /// One context switch.
+    /// A context switch that leaves the page tables as they are.
     pub context_switch: Time,
+    /// What one takes besides that loads others.
+    pub switch_mm: Time,
     /// What a wake-up costs the waker.
     pub wakeup: Time,
     /// What it costs the waker if the woken task's idle CPU does the rest (`ttwu_queue_wakelist`).
@@ -31,8 +33,10 @@ pub struct Costs {
 
 impl Costs {
     pub(super) fn new(costs: &MachineCosts) -> Self {
+        let switch_mm = from_ns(costs.switch_mm.min(costs.context_switch));
         Self {
-            context_switch: from_ns(costs.context_switch),
+            context_switch: from_ns(costs.context_switch) - switch_mm,
+            switch_mm,
             wakeup: from_ns(costs.wakeup),
             wakeup_queued: from_ns(costs.wakeup_queued.unwrap_or(costs.wakeup)),
             ipi_send: from_ns(costs.ipi_send),

@@ -178,8 +178,19 @@ impl Machine for Context {
 
     fn new_pool(&self) -> LockId {
         let pool = self.new_completion();
-        super::locks::completion::wake_last_first(&mut self.state(), pool);
+        super::locks::completion::become_pool(&mut self.state(), pool);
         pool
+    }
+
+    fn new_work(&self, pool: LockId, most: u32, is_one: bool) -> LockId {
+        let work = self.new_completion();
+        super::locks::completion::become_work(&mut self.state(), work, pool, (most, is_one));
+        work
+    }
+
+    async fn next_work(&self, pool: LockId) -> LockId {
+        super::locks::pool::wait_for_work(self, pool).await;
+        self.state().tasks[self.id as usize].others().work.expect("it has been waited for")
     }
 
     fn drop_completion(&self, completion: LockId) {
@@ -234,6 +245,10 @@ impl Machine for Context {
 
     fn wake_plugged(&self, task: TaskId) {
         self.state().hold_back(self.id, Held::Wake(task));
+    }
+
+    fn queue_plugged(&self, work: LockId) {
+        self.state().hold_back(self.id, Held::Work(work));
     }
 
     fn flush_plug(&self) {

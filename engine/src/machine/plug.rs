@@ -2,9 +2,10 @@
 //! (`sched_submit_work`, before 5.16 `blk_schedule_flush_plug`; `io_schedule_prepare`).
 
 use super::device::Submitter;
+use super::locks::pool;
 use super::state::State;
 use crate::fx::FxMap;
-use crate::waist::{DeviceId, Io, TaskId, Then};
+use crate::waist::{DeviceId, Io, LockId, TaskId, Then};
 
 /// How many requests a plug holds at most (`BLK_MAX_REQUEST_COUNT` of 5.16 to 6.18).
 const MOST: usize = 32;
@@ -15,6 +16,8 @@ pub(super) enum Held {
     Request(DeviceId, Submitter, Io, Then),
     /// Who serves requests is to be woken.
     Wake(TaskId),
+    /// Work is to be queued for a pool.
+    Work(LockId),
 }
 
 /// That of a task.
@@ -49,29 +52,41 @@ impl State {
     /// `id`, which is about to sleep, lets go of what its plug holds. Its CPU pays for wake-ups, before it switches.
     #[cold]
     pub(in crate::machine) fn flush_plug_asleep(&mut self, id: TaskId) {
-        let cpu = self.tasks[id as usize].cpu;
-        self.let_go(id, |s, worker| {
-            if s.tasks[worker as usize].parked {
-                s.cpus[cpu as usize].before_switch += s.costs.wakeup;
-            }
-            s.kick(worker, None);
-        });
+        self.let_go(id, None);
     }
 
     /// `id`, which runs, lets go of what its plug holds.
     pub(super) fn flush_plug(&mut self, id: TaskId) {
-        self.let_go(id, |s, worker| s.kick(worker, Some(id)));
+        self.let_go(id, Some(id));
     }
 
-    fn let_go(&mut self, id: TaskId, wake: impl Fn(&mut Self, TaskId)) {
+    /// `by` wakes who serves what was held back; nobody does if the task is about to sleep.
+    fn let_go(&mut self, id: TaskId, by: Option<TaskId>) {
         self.tasks[id as usize].plugged = false;
         let Some(plug) = self.plugs.0.get_mut(&id) else { return };
         plug.flushed += 1;
         for held in std::mem::take(&mut plug.held) {
             match held {
                 Held::Request(device, by, io, then) => self.submit_expected(device, by, io, then),
-                Held::Wake(worker) => wake(self, worker),
+                Held::Wake(worker) => {
+                    if by.is_none() && self.tasks[worker as usize].parked {
+                        self.pays_before_switch(id);
+                    }
+                    self.kick(worker, by);
+                }
+                Held::Work(work) => {
+                    let Some(worker) = pool::insert_work(self, work) else { continue };
+                    if by.is_none() {
+                        self.pays_before_switch(id);
+                    }
+                    self.wake(worker, by);
+                }
             }
         }
+    }
+
+    fn pays_before_switch(&mut self, id: TaskId) {
+        let cpu = self.tasks[id as usize].cpu;
+        self.cpus[cpu as usize].before_switch += self.costs.wakeup;
     }
 }

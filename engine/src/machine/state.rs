@@ -17,6 +17,7 @@ use super::lock::untaken::Untaken;
 use super::lock::Lock;
 use super::queue::{rank, Event, EventQueue, Happening, Key};
 use super::rcu::Rcu;
+use super::sched::address_space::{are_threads, Mm};
 use super::stacks::Stacks;
 use super::statistics::{ClassStats, WakeStats, KINDS};
 use super::task::{Status, Task};
@@ -153,6 +154,9 @@ pub struct State {
     pub(super) whatif: Option<WhatIf>,
     /// The nice level of the load's tasks.
     pub(super) load_nice: i32,
+    /// Whether the load's tasks are threads of one process.
+    pub(super) load_is_threads: bool,
+    pub(super) last_mm: Mm,
     /// Factor on the CPU time of tasks with scaled holds.
     pub(super) hold_scale: f64,
     seed: u64,
@@ -223,6 +227,8 @@ impl State {
             random: random::stream(spec.seed, spec.replication, "machine"),
             whatif: spec.whatif.clone(),
             load_nice: spec.workload.nice,
+            load_is_threads: spec.loads().iter().all(|load| are_threads(load.workload)),
+            last_mm: Mm::LOAD,
             hold_scale: spec.whatif.as_ref().map_or(1.0, WhatIf::hold_scale),
             seed: spec.seed,
             shuffle: spec.shuffle_ties.then(|| random::stream(spec.seed, spec.replication, "ties")),

@@ -7,6 +7,7 @@ use super::chains::Reason;
 use super::cpus::topology::Topology;
 use super::lock::waits::Waits;
 use super::locks::Inside;
+use super::sched::address_space::Mm;
 use super::sched::entity::{Entity, NICE_0};
 use super::sched::load::Average;
 use super::sched::resched::Waker;
@@ -125,6 +126,8 @@ pub struct Others {
     pub watchers: Vec<TaskId>,
     /// The locks it has that others wait for, where chains are recorded.
     pub blocks: Vec<LockId>,
+    /// What it does, as a worker of a pool.
+    pub work: Option<LockId>,
 }
 
 /// One task.
@@ -174,6 +177,8 @@ pub struct Task {
     pub reason: Reason,
     /// What sort of task it is.
     pub kind: TaskKind,
+    /// Its address space (`mm`).
+    pub mm: Mm,
     /// How many locks it holds exclusively whose holders' CPU time is scaled.
     pub scaled_holds: u32,
     /// What it is doing, for the statistics of lock waits by site.
@@ -294,6 +299,7 @@ impl Task {
             interrupted: 0,
             missing: None,
             background: false,
+            mm: Mm::KERNEL,
             kind,
             operation_began: 0,
             operations: 0,

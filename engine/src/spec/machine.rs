@@ -51,6 +51,9 @@ pub struct MachineCosts {
     /// One round of a polling loop (`cpu_relax`).
     pub cpu_relax: f64,
     pub context_switch: f64,
+    /// What loading other page tables takes of it; nothing when absent.
+    #[serde(default)]
+    pub switch_mm: f64,
     pub wakeup: f64,
     /// What the waker of an idle CPU pays of `wakeup`; that CPU does the rest. All of it when absent.
     #[serde(default)]

@@ -107,8 +107,13 @@ pub trait Machine: Clone + 'static {
     fn touch_contents(&self, contents: ContentsId, lines: Range<u32>, access: Access);
     /// A new completion (wait until somebody says so).
     fn new_completion(&self) -> LockId;
-    /// A completion for the idle workers of a pool: who came last goes on first.
+    /// A pool of workers, which wait in [`Machine::next_work`].
     fn new_pool(&self) -> LockId;
+    /// A completion whose completing is a piece of work for a pool, of which so many are done at a time; or it `is_one` piece, which is
+    /// queued again and again, and done by one worker at a time.
+    fn new_work(&self, pool: LockId, most: u32, is_one: bool) -> LockId;
+    /// For a worker of the pool, who has done what he did: what he does next.
+    fn next_work(&self, pool: LockId) -> impl Future<Output = LockId>;
     /// Gives back a completion for reuse; nobody may wait for it.
     fn drop_completion(&self, completion: LockId);
     /// Acquires a lock; waits by the lock's own rules.
@@ -135,6 +140,8 @@ pub trait Machine: Clone + 'static {
     fn submit_plugged(&self, device: DeviceId, io: Io, then: Then);
     /// The same of a wake-up of who serves requests.
     fn wake_plugged(&self, task: TaskId);
+    /// The same of work for a pool.
+    fn queue_plugged(&self, work: LockId);
     /// Lets go of what the task's plug holds (`blk_finish_plug`).
     fn flush_plug(&self);
     /// How often the plug of a task was flushed.

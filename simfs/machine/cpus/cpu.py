@@ -32,6 +32,10 @@ class Account(StrEnum):
     """Nothing to run, idle exit included."""
 
 
+KERNEL_MM = 0
+"""The kernel's own address space (`init_mm`), of which kernel threads say that they have none."""
+
+
 class Phase(Enum):
     """What a CPU is doing."""
 
@@ -92,6 +96,8 @@ class Cpu:
     """The task that went to sleep last, until the CPU has switched from it (`on_cpu` of that task)."""
     leaves_at: Time = 0
     """When it has; later if it is about to idle and looks into more than one domain."""
+    active_mm: int = KERNEL_MM
+    """Whose page tables it uses."""
     softirq_until: Time = 0
     """Until when it has softirqs."""
     in_softirq: bool = False

@@ -1,6 +1,6 @@
 """`struct completion` (`kernel/sched/completion.c`): a count of things done and a FIFO of those who wait for one.
 
-The idle workers of a pool wait in the same way, but the last one is woken first (`worker_enter_idle`).
+What is completed may be work for a pool of workers instead.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections import deque
 
 from simfs.machine.chains import Reason
 from simfs.machine.lock import Place
+from simfs.machine.locks.pool import Pool, Work
 from simfs.machine.locks.sleeping import SleepingLock
 from simfs.machine.task import Steps, Task
 
@@ -25,12 +26,10 @@ class Completion(SleepingLock):
         self.requests = 0
         """Requests of devices that will complete it."""
         self.waiters: deque[Task] = deque()
-        self.last_first = False
-        """Whether the last waiter is woken first."""
-
-    def take_waiter(self) -> Task:
-        """Who is to be woken."""
-        return self.waiters.pop() if self.last_first else self.waiters.popleft()
+        self.pool: Pool | None = None
+        """It is where workers wait for work."""
+        self.work: Work | None = None
+        """It is work for a pool."""
 
     def wait_for(self, task: Task) -> Steps:
         """`wait_for_completion`."""
@@ -49,15 +48,22 @@ class Completion(SleepingLock):
 
     def complete(self, task: Task) -> Steps:
         """`complete`: one waiter may go on."""
+        if self.work is not None:
+            yield from self.work.queue(task)
+            return
         yield from self.wait_lock.lock_raw(task)
         self.done += 1
         if self.waiters:
-            self.wake(task, self.take_waiter())
+            self.wake(task, self.waiters.popleft())
         self.wait_lock.unlock(task)
 
     def done_by_interrupt(self) -> None:
         """`complete` from an interrupt."""
         self.requests -= 1
-        self.done += 1
-        if self.waiters:
-            self.machine.scheduler.wakeups.wake(self.take_waiter(), None)
+        if self.work is not None:
+            waiter = self.work.insert()
+        else:
+            self.done += 1
+            waiter = self.waiters.popleft() if self.waiters else None
+        if waiter:
+            self.machine.scheduler.wakeups.wake(waiter, None)

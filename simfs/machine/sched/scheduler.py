@@ -16,6 +16,7 @@ from simfs.machine.cpus.governor import Idling
 from simfs.machine.cpus.idle_exit import IdleExit
 from simfs.machine.cpus.segments import Segments
 from simfs.machine.cpus.smt import Siblings
+from simfs.machine.sched.address_space import AddressSpaces
 from simfs.machine.sched.balance import Balance
 from simfs.machine.sched.cfs import Cfs
 from simfs.machine.sched.eevdf import Eevdf
@@ -49,6 +50,7 @@ class Scheduler:
         self.cpus = [Cpu(number, average_idle) for number in range(machine.topology.cpus)]
         self.idle: set[int] = {cpu.number for cpu in self.cpus}
         """CPUs without anything to run, those that are still switching to idle included."""
+        self.address_spaces = AddressSpaces(machine)
         self.policy = Policy(machine, _rules(machine), machine.topology.cpus)
         self.segments = Segments(self)
         self.siblings = Siblings(self, machine.topology)
@@ -145,14 +147,14 @@ class Scheduler:
 
         That is a switch to it and, when it sleeps again, another one from it (`migration_cpu_stop`).
         """
-        source, costs = task.cpu, self.machine.costs
+        source = task.cpu
         task.in_segment = False
         self.machine.counters.involuntary += 1
         self.machine.note("preempt", task)
         self.policy.dequeue(task, source, Leaving.MOVED)
         self._leave_cpu(task, Status.RUNNABLE, Reason.PREEMPTED)
         source.errand = lambda: self._moved_running(task, source, to)
-        self.occupy(source, None, costs.wakeup + costs.context_switch)
+        self.occupy(source, None, self.machine.costs.wakeup + self.address_spaces.switch(source, None))
 
     def _moved_running(self, task: Task, source: Cpu, to: Cpu) -> None:
         self.machine.counters.switches += 1
@@ -198,13 +200,13 @@ class Scheduler:
         self._begin_switch(cpu, None)
 
     def _begin_switch(self, cpu: Cpu, task: Task | None) -> None:
-        self.occupy(cpu, task, self.machine.costs.context_switch + cpu.before_switch)
+        self.occupy(cpu, task, self.address_spaces.switch(cpu, task) + cpu.before_switch)
         cpu.before_switch = 0
 
     def occupy(self, cpu: Cpu, task: Task | None, time: Time) -> None:
         """Let a CPU be between tasks for so long, before `task` or idle."""
         cpu.phase, cpu.next = Phase.SWITCHING, task
-        cpu.leaves_at = self.now + time + (self.machine.costs.context_switch if cpu.looks else 0)
+        cpu.leaves_at = self.now + time + (self.address_spaces.time_to_switch(cpu, None) if cpu.looks else 0)
         cpu.generation += 1
         self.siblings.set_executing(cpu, True)
         self.later(cpu, time, What.SWITCH_DONE, self._switch_done)

@@ -51,7 +51,8 @@ class MachineCosts(Section):
     busy CPU that is wanted for a woken task; where the first two are not known, they are those of an idle CPU.
     `instruction` is what an instruction of lock code takes. `step_cv` is how much the time of the same kernel code
     varies, standard deviation over mean. `smt_speed` is how fast a program runs while the other CPU of its core
-    executes too, relative to alone.
+    executes too, relative to alone. `context_switch` is one between two processes, of which `switch_mm` is left out
+    where no other page tables are loaded.
     """
 
     line_hit: Time
@@ -64,6 +65,7 @@ class MachineCosts(Section):
     line_migrates: Switch | None = None
     cpu_relax: Time
     context_switch: Time
+    switch_mm: Time | None = None
     wakeup: Time
     wakeup_queued: Time | None = None
     instruction: Time
@@ -142,8 +144,8 @@ class IdleState(Section):
 class EndToEnd(Section):
     """A figure measured as a whole, and the costs that must add up to it.
 
-    `terms` are names of `costs`, of `micro`, or ``idle.<state>``. The sum is exact, so nothing
-    is counted twice or lost.
+    `terms` are names of `costs`, of `micro`, or ``idle.<state>``; those behind a ``-`` are subtracted. The sum is
+    exact, so nothing is counted twice or lost.
     """
 
     what: str
@@ -210,4 +212,4 @@ class Machine(Section):
         """Return the sum of the named costs in ns; `KeyError` for a name that this machine has not."""
         idle = {f"idle.{state.name}": state.exit for state in self.idle_states}
         known = quantities(self.costs) | self.micro | idle
-        return sum(known[term].ns for term in terms)
+        return sum(known[term.removeprefix("-")].ns * (-1 if term.startswith("-") else 1) for term in terms)

@@ -10,6 +10,7 @@ _OF_CORES = (
     "speed",
     "instruction",
     "context_switch",
+    "switch_mm",
     "wakeup",
     "wakeup_queued",
     "resched_serve",

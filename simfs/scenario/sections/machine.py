@@ -37,7 +37,13 @@ class CostsUse(Section):
         description="1 if a load takes a line that another CPU of the cache has modified, 0 if both have copies then.",
     )
     cpu_relax: Duration | None = Field(default=None, description="A round of a polling loop.")
-    context_switch: Duration | None = Field(default=None, description="A context switch.")
+    context_switch: Duration | None = Field(
+        default=None, description="A context switch from one process to another."
+    )
+    switch_mm: Duration | None = Field(
+        default=None,
+        description="What of it is left out between threads of one process, to kernel threads and to idle.",
+    )
     wakeup: Duration | None = Field(default=None, description="What a wake-up costs the waker.")
     wakeup_queued: Duration | None = Field(
         default=None, description="What of it the waker of an idle CPU pays, which does the rest."

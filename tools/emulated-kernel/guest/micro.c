@@ -1,8 +1,10 @@
 /* What single events cost, in nanoseconds of the emulated clock. One MICRO line each. */
 #include "load.h"
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -52,21 +54,40 @@ static void faults(void)
     tell("fault", now() - t, 4096);
 }
 
-/* Two tasks on CPU 0 that do nothing but give way. */
-static void yields(void)
+static void yield_to_other(const char *name)
 {
-    pid_t other = fork();
     double t;
-    if (other == 0)
-        for (;;)
-            sched_yield();
     usleep(20000);
     t = now();
     for (int i = 0; i < TURNS; i++)
         sched_yield();
-    tell("yield_switch", (now() - t) / 2, TURNS);
+    tell(name, (now() - t) / 2, TURNS);
+}
+
+static atomic_int stopped;
+
+static void *yield_always(void *unused)
+{
+    while (!stopped)
+        sched_yield();
+    return unused;
+}
+
+/* Two processes, and two threads of one, on CPU 0 that do nothing but give way. */
+static void yields(void)
+{
+    pthread_t thread;
+    pid_t other = fork();
+    if (other == 0)
+        yield_always(0);
+    yield_to_other("yield_switch");
     kill(other, SIGKILL);
     waitpid(other, 0, 0);
+    if (pthread_create(&thread, 0, yield_always, 0))
+        die("pthread_create");
+    yield_to_other("yield_switch_threads");
+    stopped = 1;
+    pthread_join(thread, 0);
 }
 
 struct woken {

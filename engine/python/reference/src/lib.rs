@@ -209,6 +209,15 @@ impl Machine for Foreign {
         self.ask("new_pool", ())
     }
 
+    fn new_work(&self, pool: LockId, most: u32, is_one: bool) -> LockId {
+        self.ask("new_work", (pool, most, is_one))
+    }
+
+    async fn next_work(&self, pool: LockId) -> LockId {
+        self.take(Step::WaitForWork(pool)).await;
+        self.ask("work", (self.task,))
+    }
+
     fn drop_completion(&self, completion: LockId) {
         self.tell("drop_completion", (completion,));
     }
@@ -258,6 +267,10 @@ impl Machine for Foreign {
 
     fn wake_plugged(&self, task: TaskId) {
         self.tell("wake_plugged", (self.task, task));
+    }
+
+    fn queue_plugged(&self, work: LockId) {
+        self.tell("queue_plugged", (self.task, work));
     }
 
     fn flush_plug(&self) {

@@ -25,3 +25,4 @@ pub mod space;
 pub mod subvolume;
 pub mod transaction;
 pub mod tree;
+mod workers;

@@ -153,7 +153,6 @@ pub struct Btrfs {
     /// Slots that were ever given to a file.
     slots: Cell<u32>,
     commit_interval: Time,
-    workers_max: u32,
 }
 
 impl Btrfs {
@@ -163,6 +162,9 @@ impl Btrfs {
         let count = |name: &str| costs.number(name).map(|n| n as u32);
         let (tree, trees, space) = made_by_mkfs(disk.size, costs.rules().space_cache, costs.rules().size_classes);
         let before = tree.transid - 1;
+        let pools = disk.device.pools.clone();
+        let most = (m.cpus() + 2).min(count("workers_max")?); // `thread_pool_size`
+        let queues = (&pools, most);
         let refs = Rc::new(DelayedRefs::new(m, space, costs)?);
         let (referenced, fleeting) = (root::Space::Referenced(refs.clone()), root::Space::Fleeting(refs.clone()));
         let transaction = Transaction::new(m, before, costs)?;
@@ -185,9 +187,9 @@ impl Btrfs {
             log_roots,
             storage: disk.device,
             blocks,
-            extents: Extents::new(m, trees, refs, rules, costs)?,
-            ordered: OrderedExtents::new(m, costs)?,
-            sums: SumWorkers::new(m, costs)?,
+            extents: Extents::new(m, trees, refs, rules, (&pools, costs))?,
+            ordered: OrderedExtents::new(m, queues, costs)?,
+            sums: SumWorkers::new(m, queues, costs)?,
             direct: Direct::new(costs)?,
             reclaim: Reclaim::new(&costs.rules()),
             outstanding: Outstanding::default(),
@@ -196,7 +198,7 @@ impl Btrfs {
             transaction,
             delayed: RefCell::default(),
             delayed_line: m.new_line(count("btrfs_delayed.root")?),
-            workers: Workers::new(count("workers_max")? as usize),
+            workers: Workers::new(m, &pools, most),
             delays_new_inodes: kernel.delays_new_inodes,
             nodatacow: kernel.nodatacow,
             new_directories: kernel.new_directories,
@@ -216,7 +218,6 @@ impl Btrfs {
             free_files: RefCell::default(),
             slots: Cell::default(),
             commit_interval: from_ns(costs.number("commit_interval")?),
-            workers_max: count("workers_max")?,
         };
         fs.storage.memory.register(fs.sb.shrinker(costs, true, vec![held])?);
         fs.add_directory(m, FIRST_FREE_OBJECTID, 0);
@@ -226,11 +227,6 @@ impl Btrfs {
     /// Time between two commits that nobody asked for.
     pub fn commit_interval(&self) -> Time {
         self.commit_interval
-    }
-
-    /// How many workers commit delayed items.
-    pub fn worker_count(&self, cpus: u32) -> u32 {
-        (cpus + 2).min(self.workers_max)
     }
 
     /// A new directory, at this place of its parent's index. Who was removed leaves its locks to the next.

@@ -16,7 +16,7 @@ use crate::filesystems::pages::mapping::{self, Mapping};
 use crate::filesystems::DirId;
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Time};
-use crate::workqueue::Workqueue;
+use crate::workqueue::{Pools, Workqueue, Works};
 use crate::writeback::{Flushed, Writeback};
 use std::rc::Rc;
 
@@ -55,14 +55,14 @@ pub(super) struct Fsync {
 
 impl Fsync {
     /// Nothing is dirty.
-    pub fn new<M: Machine>(m: &M, tick: Time, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, tick: Time, pools: &Pools, costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             costs: FsyncCosts::new(costs)?,
             locked: costs.rules().fsync_locks,
             unwritten_first: costs.rules().dioread_nolock,
             tick,
             dirty: DirtyFiles::default(),
-            unwritten: Rc::new(Workqueue::unbound(m)),
+            unwritten: Rc::new(Workqueue::unbound(m, pools, 1)),
             flushed: m.new_completion(),
         })
     }
@@ -149,20 +149,17 @@ impl Ext4 {
         (self.mballoc.has_leaf(slot) || self.io.has_leaf(slot)).then_some(Block::Extents(inode))
     }
 
-    /// The program of the worker that ends writes of unwritten extents.
-    pub async fn conversion_worker<M: Machine>(m: M, fs: Rc<Self>) {
+    /// Ends a write of unwritten extents (`ext4_end_io_rsv_work`).
+    async fn end_io<M: Machine>(&self, m: &M, (item, done): Work) {
         m.at("ext4 conversion");
-        loop {
-            let (item, done) = fs.fsync.unwritten.next(&m, 0).await;
-            let slot = item & !(UNRESERVED | WRITTEN);
-            if item & WRITTEN == 0 {
-                fs.end_of_unwritten(&m, slot, item & UNRESERVED == 0).await;
-            }
-            if done == fs.fsync.flushed {
-                fs.storage.writeback.ends_flush(&m, slot); // ext4_finish_bio comes after the conversion
-            }
-            m.complete(done).await;
+        let slot = item & !(UNRESERVED | WRITTEN);
+        if item & WRITTEN == 0 {
+            self.end_of_unwritten(m, slot, item & UNRESERVED == 0).await;
         }
+        if done == self.fsync.flushed {
+            self.storage.writeback.ends_flush(m, slot); // ext4_finish_bio comes after the conversion
+        }
+        m.complete(done).await;
     }
 
     /// `ext4_end_io_end`; a commit may begin before its last part, which is `ext4_finish_bio` and the way to the next item.
@@ -267,5 +264,14 @@ impl Flushed for Ext4 {
     /// `ext4_do_writepages`; a handle for each request.
     async fn write_pages<M: Machine>(&self, m: &M, slot: u32, most: u64) {
         mapping::write_pages(self, m, slot, most).await;
+    }
+}
+
+impl Works for Ext4 {
+    async fn act<M: Machine>(&self, m: &M, work: LockId) {
+        if let Some(item) = self.fsync.unwritten.take(work) {
+            return self.end_io(m, item).await;
+        }
+        self.storage.act(m, work).await;
     }
 }

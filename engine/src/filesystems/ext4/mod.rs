@@ -174,7 +174,7 @@ impl Ext4 {
             write: WriteCosts::new(costs)?,
             unlink,
             mkdir: MkdirCosts::new(costs)?,
-            fsync: Fsync::new(m, options.tick, costs)?,
+            fsync: Fsync::new(m, options.tick, &device.pools, costs)?,
             journal,
             unjournaled: Unjournaled::new(options.journal, costs)?,
             storage: device,

@@ -32,6 +32,7 @@ use crate::kernel::xfs::{Inactivation, IolockLine, StatfsInodegc, UnlinkedList};
 use crate::waist::time::from_ns;
 use crate::waist::{ClassId, CpuId, LineId, LockId, Time};
 use crate::waist::{Host, Machine, Placement, SpawnKind};
+use crate::workqueue::Works;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
@@ -285,10 +286,7 @@ impl Xfs {
             let worker = Worker { fs: self.clone(), list };
             gc.set_worker(host.spawn(placement, SpawnKind::Background, |m| worker.run(m)));
         }
-        for _ in 0..self.log.checkpoints.workers() {
-            let fs = self.clone();
-            host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Self::push_worker(m, fs));
-        }
+        self.storage.pools.start(host, self);
         for cpu in 0..host.setup(|m| m.cpus()) {
             let (log, conversions, buffers) = (self.clone(), self.clone(), self.clone());
             host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| Self::log_ender(m, log, cpu));
@@ -374,5 +372,14 @@ fn inodegc_lists(inactivation: Inactivation, groups: u32, cpus: CpuId) -> usize 
         Inactivation::PerMount => 1,
         Inactivation::PerGroup => groups as usize,
         Inactivation::PerCpu => cpus as usize,
+    }
+}
+
+impl Works for Xfs {
+    async fn act<M: Machine>(&self, m: &M, work: LockId) {
+        if self.log.checkpoints.is_for(work) {
+            return self.push_cil(m).await;
+        }
+        self.storage.act(m, work).await;
     }
 }

@@ -2,6 +2,7 @@
 
 use super::governor::Menu;
 use super::topology::DOMAINS;
+use crate::machine::sched::address_space::Mm;
 use crate::machine::sched::entity::{Entity, NICE_0};
 use crate::machine::sched::group::Contribution;
 use crate::machine::sched::load::Average;
@@ -64,6 +65,8 @@ pub struct Cpu {
     pub leaving: Option<TaskId>,
     /// When it has; later if it is about to idle and looks into more than one domain.
     pub leaves_at: Time,
+    /// Whose page tables it uses (`active_mm`).
+    pub active_mm: Mm,
     /// Time that wake-ups that were left to this CPU, and a task that was taken, take before the next switch.
     pub before_switch: Time,
     /// When it will have switched to idle, or has, if that is no event (`into_idle`); else 0.
@@ -168,6 +171,7 @@ impl Cpu {
             idles_at: 0,
             leaving: None,
             leaves_at: 0,
+            active_mm: Mm::KERNEL,
             softirq_until: 0,
             in_softirq: false,
             next_tick: None,

@@ -20,11 +20,12 @@ impl State {
     pub(in crate::machine) fn switch_to_idle(&mut self, cpu: CpuId) {
         self.set_next(cpu, None);
         let now = self.now;
-        let c = &mut self.cpus[cpu as usize];
-        let time = self.costs.context_switch + c.before_switch;
-        if !self.quiet_idle || time == 0 {
+        if !self.quiet_idle || self.costs.context_switch + self.cpus[cpu as usize].before_switch == 0 {
             return self.begin_switch(cpu, None); // what takes no time happens after the present event, whatever that is
         }
+        let switch = self.switch_mm(cpu, None);
+        let c = &mut self.cpus[cpu as usize];
+        let time = switch + c.before_switch;
         debug_assert!(c.queue.is_empty(), "CPU {cpu} has somebody to run");
         c.switches_to(None);
         c.before_switch = 0;

@@ -1,9 +1,10 @@
-//! `struct completion` (`kernel/sched/completion.c`): a count of things done and a FIFO of those who wait for one. The idle workers of
-//! a pool wait in the same way, but the last one is woken first (`worker_enter_idle`, `kernel/workqueue.c` 6.12: the list is LIFO).
+//! `struct completion` (`kernel/sched/completion.c`): a count of things done and a FIFO of those who wait for one. What is completed may
+//! be work for a [`pool`](super::pool) of workers instead.
 //!
 //! A wake-up is a hint: a task that comes in between may take the count, and the woken one sleeps again.
 
 use super::family::Family;
+use super::pool::{self, Part, Pool};
 use super::release::Running;
 use super::spinlock;
 use crate::machine::chains::Reason;
@@ -20,8 +21,10 @@ pub struct Completion {
     /// Requests of devices that will complete it.
     requests: u32,
     waiters: VecDeque<TaskId>,
-    /// Whether the last waiter is woken first.
-    last_first: bool,
+    /// It is where workers wait for work.
+    pub(super) pool: Option<Box<Pool>>,
+    /// It is work for a pool.
+    pub(super) part: Option<Box<Part>>,
 }
 
 impl Family for Completion {
@@ -55,20 +58,16 @@ impl Completion {
             Reason::Completion
         }
     }
-
-    /// Who is to be woken.
-    fn take_waiter(&mut self) -> Option<TaskId> {
-        if self.last_first {
-            self.waiters.pop_back()
-        } else {
-            self.waiters.pop_front()
-        }
-    }
 }
 
-/// From now on the last waiter of `lock` is woken first.
-pub(in crate::machine) fn wake_last_first(s: &mut State, lock: LockId) {
-    body(s, lock).last_first = true;
+/// From now on workers wait at `lock`.
+pub(in crate::machine) fn become_pool(s: &mut State, lock: LockId) {
+    body(s, lock).pool = Some(Box::default());
+}
+
+/// From now on completing `lock` is work for `pool`, of which so many pieces are done at a time; or it is one that is queued again.
+pub(in crate::machine) fn become_work(s: &mut State, lock: LockId, pool: LockId, (most, is_one): (u32, bool)) {
+    body(s, lock).part = Some(Box::new(Part::new(pool, most, is_one)));
 }
 
 /// A device will complete `lock`.
@@ -76,7 +75,7 @@ pub(in crate::machine) fn expect(s: &mut State, lock: LockId) {
     body(s, lock).requests += 1;
 }
 
-fn body(s: &mut State, lock: LockId) -> &mut Completion {
+pub(super) fn body(s: &mut State, lock: LockId) -> &mut Completion {
     s.body(lock)
 }
 
@@ -106,18 +105,27 @@ pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) {
 pub(in crate::machine) fn complete_from_interrupt(s: &mut State, lock: LockId) {
     let b = body(s, lock);
     b.requests -= 1;
-    b.done += 1;
-    if let Some(waiter) = b.take_waiter() {
+    let waiter = if b.part.is_some() {
+        pool::insert_work(s, lock)
+    } else {
+        b.done += 1;
+        b.waiters.pop_front()
+    };
+    if let Some(waiter) = waiter {
         s.wake(waiter, None);
     }
 }
 
 /// `complete`.
 pub(in crate::machine) async fn complete(cx: &Context, lock: LockId) {
+    let pool = pool::pool_of(&mut cx.state(), lock);
+    if let Some(pool) = pool {
+        return pool::queue_work(cx, lock, pool).await;
+    }
     let inner = cx.state().inner(lock);
     super::spin_lock(cx, inner).await;
     body(&mut cx.state(), lock).done += 1;
-    let waiter = body(&mut cx.state(), lock).take_waiter();
+    let waiter = body(&mut cx.state(), lock).waiters.pop_front();
     if let Some(waiter) = waiter {
         cx.wake_waiter(lock, waiter);
     }

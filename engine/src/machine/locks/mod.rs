@@ -20,6 +20,7 @@ pub mod mutex_counted;
 pub mod osq;
 pub mod paravirt;
 pub mod percpu_rwsem;
+pub(in crate::machine) mod pool;
 pub mod queued;
 pub mod rcu;
 pub(super) mod release;

@@ -172,17 +172,19 @@ impl State {
 
     #[inline(always)]
     pub(in crate::machine) fn begin_switch(&mut self, cpu: CpuId, next: Option<TaskId>) {
+        let time = self.switch_mm(cpu, next);
         let before = std::mem::take(&mut self.cpus[cpu as usize].before_switch);
-        self.occupy(cpu, next, self.costs.context_switch + before);
+        self.occupy(cpu, next, time + before);
     }
 
     /// For so long `cpu` is between tasks, before `next` or idle.
     #[inline(always)]
     pub(in crate::machine) fn occupy(&mut self, cpu: CpuId, next: Option<TaskId>, time: Time) {
         let end = self.now + time;
+        let to_idle = self.time_to_switch(cpu, None);
         let c = &mut self.cpus[cpu as usize];
         c.switches_to(next);
-        c.leaves_at = if c.looks() { end + self.costs.context_switch } else { end };
+        c.leaves_at = if c.looks() { end + to_idle } else { end };
         let generation = c.generation;
         self.set_executing(cpu, true);
         self.push(end, Happening::SwitchDone, cpu, generation);

@@ -1,5 +1,6 @@
 //! New tasks: where they start, and what they inherit.
 
+use super::address_space::Mm;
 use super::entity::weight_of;
 use super::run_queue::Level;
 use crate::kernel::sched::Groups;
@@ -68,6 +69,11 @@ impl State {
         };
         let mut task = Task::new(cpu, pinned, kind, self.now);
         task.background = spawn_kind != SpawnKind::Foreground;
+        task.mm = match spawn_kind {
+            SpawnKind::Background => Mm::KERNEL,
+            SpawnKind::Foreground if self.load_is_threads => Mm::LOAD,
+            _ => self.last_mm.next(),
+        };
         if let Some((parent, near)) = parent {
             if spawn_kind == SpawnKind::Helper {
                 self.take_stack(near);

@@ -31,7 +31,8 @@ impl State {
         self.dequeue_task(from, id, Leaving::Moved);
         self.leave_cpu(id, Status::Runnable, Reason::Preempted);
         self.cpus[from as usize].errand = Some(Errand::Move(id, to));
-        self.occupy(from, None, self.costs.wakeup + self.costs.context_switch);
+        let switch = self.switch_mm(from, None);
+        self.occupy(from, None, self.costs.wakeup + switch);
     }
 
     /// The stopper thread of `from` runs, moves `id`, and sleeps again.

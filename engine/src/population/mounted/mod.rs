@@ -16,6 +16,7 @@ use crate::softirq;
 use crate::spec::{DeviceSpec, FilesystemKind, RunSpec};
 use crate::waist::time::from_ns;
 use crate::waist::Host;
+use crate::workqueue::Pools;
 use crate::writeback::{self, Writeback};
 
 /// Mounts the filesystem of a spec and starts the tasks of its workload on it.
@@ -48,7 +49,9 @@ fn mount_with<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) -> Resul
     };
     let writeback = host.setup(|m| Writeback::new(m, setting, costs))?;
     let memory = Memory::new(setting.memory, setting.tick, costs)?;
-    let kernel = (spec.machine.costs.speed, spec.kernel.rules);
+    let rules = spec.kernel.rules;
+    let pools = host.setup(|m| Pools::of(m, &spec.machine, rules.workqueue_pods));
+    let kernel = (spec.machine.costs.speed, rules, pools);
     let device = BlockDevice::start(host, &device, kernel, (writeback, memory));
     softirq::start(host, spec, &device);
     mount(host, spec, device, costs)

@@ -11,7 +11,7 @@ use crate::filesystems::xfs::buffer_hash;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::operations::file_io;
 use crate::filesystems::xfs::structures::geometry::Geometry;
-use crate::kernel::btrfs::{DataSums, MetadataReclaim, SpaceCache};
+use crate::kernel::btrfs::MetadataReclaim;
 use crate::machine::LockKind;
 use crate::range_locks::{Design, Prices};
 use crate::softirq::{self, Nobody};
@@ -74,24 +74,7 @@ pub(super) fn btrfs<H: Host>(
     let delays_new_inodes = rules.delays_new_inodes;
     let kernel = Kernel { rules: locking, delays_new_inodes, nodatacow, new_directories, subvolumes };
     let fs = Rc::new(host.setup(|m| Btrfs::new(m, kernel, Disk { size: size(spec), device }, costs))?);
-    for _ in 0..fs.worker_count(spec.machine.cpus) {
-        let worker = fs.clone();
-        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::delayed_worker(m, worker));
-    }
-    for _ in 0..fs.worker_count(spec.machine.cpus) {
-        let (reader, writer) = (fs.clone(), fs.clone());
-        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::read_worker(m, reader));
-        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::write_worker(m, writer));
-    }
-    let sum_workers = if rules.data_sums == DataSums::Workers { fs.worker_count(spec.machine.cpus) } else { 0 };
-    for _ in 0..sum_workers {
-        let worker = fs.clone();
-        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::sum_worker(m, worker));
-    }
-    if rules.space_cache == SpaceCache::Files {
-        let worker = fs.clone();
-        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::cache_worker(m, worker));
-    }
+    disk.pools.start(host, &fs);
     if rules.reclaim == MetadataReclaim::Preemptive {
         let worker = fs.clone();
         host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::reclaim_worker(m, worker));
@@ -133,12 +116,11 @@ pub(super) fn ext4<H: Host>(
     let journal = fs.clone();
     let ticks = (COMMIT_INTERVAL / from_ns(spec.kernel.tick_ns)).max(1);
     host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Ext4::journal_thread(m, journal, ticks));
-    let worker = fs.clone();
-    host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Ext4::conversion_worker(m, worker));
     for cpu in dio_workers(spec) {
         let fs = fs.clone();
         host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| Ext4::dio_worker(m, fs, cpu));
     }
+    disk.pools.start(host, &fs);
     start_reclaim(host, &fs, disk);
     files::start(host, spec, fs, costs)
 }

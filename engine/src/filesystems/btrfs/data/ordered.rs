@@ -12,7 +12,7 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::Io;
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, TaskId};
-use crate::workqueue::Workqueue;
+use crate::workqueue::{Pools, Workqueue};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -52,20 +52,20 @@ pub struct OrderedExtents {
     next: Cell<u32>,
     waiting: RefCell<Vec<TaskId>>,
     /// The work queues `endio-write` and, for reads, `endio`.
-    writes: Rc<Workqueue<Work>>,
-    reads: Rc<Workqueue<Work>>,
+    pub(in super::super) writes: Rc<Workqueue<Work>>,
+    pub(in super::super) reads: Rc<Workqueue<Work>>,
 }
 
 impl OrderedExtents {
-    pub(crate) fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+    pub(crate) fn new<M: Machine>(m: &M, (pools, most): (&Pools, u32), costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             costs: OrderedCosts::new(costs)?,
             under_way: RefCell::default(),
             bytes: Cell::new(0),
             next: Cell::new(0),
             waiting: RefCell::default(),
-            writes: Rc::new(Workqueue::unbound(m)),
-            reads: Rc::new(Workqueue::unbound(m)),
+            writes: Rc::new(Workqueue::unbound(m, pools, most)),
+            reads: Rc::new(Workqueue::unbound(m, pools, most)),
         })
     }
 
@@ -177,26 +177,20 @@ impl Btrfs {
         }
     }
 
-    /// The program of a worker of `endio`.
-    pub async fn read_worker<M: Machine>(m: M, fs: Rc<Self>) {
+    /// What a worker does of `endio`, for a read that has ended.
+    pub(in super::super) async fn end_read<M: Machine>(&self, m: &M, (_, done): Work) {
         m.at("endio");
-        loop {
-            let (_, done) = fs.ordered.reads.next(&m, 0).await;
-            m.run(Account::System, fs.ordered.costs.verify).await;
-            m.complete(done).await;
-        }
+        m.run(Account::System, self.ordered.costs.verify).await;
+        m.complete(done).await;
     }
 
-    /// The program of a worker of `endio-write`.
-    pub async fn write_worker<M: Machine>(m: M, fs: Rc<Self>) {
-        loop {
-            let (id, written) = fs.ordered.writes.next(&m, 0).await;
-            m.at("endio-write");
-            if written != NOTHING {
-                m.complete(written).await;
-            }
-            fs.finish_ordered(&m, id).await;
+    /// What a worker does of `endio-write`, for a write that has ended.
+    pub(in super::super) async fn end_write<M: Machine>(&self, m: &M, (id, written): Work) {
+        m.at("endio-write");
+        if written != NOTHING {
+            m.complete(written).await;
         }
+        self.finish_ordered(m, id).await;
     }
 
     /// `btrfs_finish_one_ordered`.

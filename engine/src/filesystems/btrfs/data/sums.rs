@@ -12,10 +12,9 @@ use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::DataSums;
 use crate::waist::Machine;
 use crate::waist::{Account, Time};
-use crate::workqueue::Workqueue;
+use crate::workqueue::{Pools, Workqueue};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 cost_table!(SumCosts { page: ["csum_page"] });
 
@@ -30,18 +29,19 @@ pub struct SumWorkers {
     costs: SumCosts,
     design: DataSums,
     /// Numbers of requests, counted from the first one, and their pages.
-    queue: Workqueue<(u64, u64)>,
+    pub(in super::super) queue: Workqueue<(u64, u64)>,
     ordered: RefCell<VecDeque<Bio>>,
     submitted: Cell<u64>,
     submitting: Cell<bool>,
 }
 
 impl SumWorkers {
-    pub(crate) fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+    pub(crate) fn new<M: Machine>(m: &M, (pools, most): (&Pools, u32), costs: &Costs<'_>) -> Result<Self, String> {
+        let design = costs.rules().data_sums;
         Ok(Self {
             costs: SumCosts::new(costs)?,
-            design: costs.rules().data_sums,
-            queue: Workqueue::unbound(m),
+            design,
+            queue: Workqueue::unbound(m, pools, if design == DataSums::Workers { most } else { 0 }),
             ordered: RefCell::default(),
             submitted: Cell::new(0),
             submitting: Cell::new(false),
@@ -104,14 +104,11 @@ impl Btrfs {
         self.sums.queue(m, request, bytes / u64::from(BLOCK), end).await;
     }
 
-    /// The program of a worker of `btrfs-worker`.
-    pub async fn sum_worker<M: Machine>(m: M, fs: Rc<Self>) {
+    /// What a worker does of `btrfs-worker`: the checksums of a request.
+    pub(in super::super) async fn sum_data<M: Machine>(&self, m: &M, (number, pages): (u64, u64)) {
         m.at("btrfs-worker");
-        loop {
-            let (number, pages) = fs.sums.queue.next(&m, 0).await;
-            m.run(Account::System, fs.sums.time(pages)).await;
-            fs.sums.is_summed(number);
-            fs.sums.submit(&m, &fs.storage).await;
-        }
+        m.run(Account::System, self.sums.time(pages)).await;
+        self.sums.is_summed(number);
+        self.sums.submit(m, &self.storage).await;
     }
 }

@@ -20,7 +20,7 @@ use crate::filesystems::btrfs::tree::search::Intent;
 use crate::filesystems::BLOCK;
 use crate::waist::Machine;
 use crate::waist::{Account, LockId};
-use crate::workqueue::Workqueue;
+use crate::workqueue::{Pools, Workqueue};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -55,14 +55,14 @@ pub struct CacheFiles {
     /// Files that are on their way to the device, and what is completed when the trees know it (`io_bgs`).
     under_way: RefCell<Vec<(u64, LockId)>>,
     /// The work queue `freespace-write`.
-    ended: Rc<Workqueue<Ended>>,
+    pub(in super::super) ended: Rc<Workqueue<Ended>>,
 }
 
 impl CacheFiles {
     /// None yet: `mkfs` makes no such file.
-    pub(super) fn new<M: Machine>(m: &M, costs: CacheCosts) -> Self {
+    pub(super) fn new<M: Machine>(m: &M, pools: &Pools, costs: CacheCosts) -> Self {
         let (files, under_way) = Default::default();
-        Self { costs, files, under_way, ended: Rc::new(Workqueue::unbound(m)) }
+        Self { costs, files, under_way, ended: Rc::new(Workqueue::unbound(m, pools, 1)) }
     }
 
     /// Extents of data that the files have, which have no checksums.
@@ -181,15 +181,11 @@ impl Btrfs {
         self.storage.submit(m, request, End::Queue(caches.ended.clone(), (number, known))).await;
     }
 
-    /// The program of the worker of `freespace-write`: `btrfs_finish_one_ordered` of such a file.
-    pub async fn cache_worker<M: Machine>(m: M, fs: Rc<Self>) {
-        let Some(caches) = &fs.extents.caches else { return };
+    /// What a worker does of `freespace-write`: `btrfs_finish_one_ordered` of such a file.
+    pub(in super::super) async fn end_cache<M: Machine>(&self, m: &M, caches: &CacheFiles, (number, known): Ended) {
         m.at("freespace-write");
-        loop {
-            let (number, known) = caches.ended.next(&m, 0).await;
-            fs.finish_cache(&m, caches, FIRST_FREE_OBJECTID + u64::from(number)).await;
-            m.complete(known).await;
-        }
+        self.finish_cache(m, caches, FIRST_FREE_OBJECTID + u64::from(number)).await;
+        m.complete(known).await;
     }
 
     async fn finish_cache<M: Machine>(&self, m: &M, caches: &CacheFiles, ino: u64) {

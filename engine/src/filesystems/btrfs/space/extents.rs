@@ -17,6 +17,7 @@ use crate::filesystems::costs::Costs;
 use crate::kernel::btrfs::SpaceCache;
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Side};
+use crate::workqueue::Pools;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -93,7 +94,7 @@ impl Extents {
         trees: SpaceTrees,
         refs: Rc<DelayedRefs>,
         rules: Rules,
-        costs: &Costs<'_>,
+        (pools, costs): (&Pools, &Costs<'_>),
     ) -> Result<Self, String> {
         let root = |name: &str, tree: RefCell<Tree>| {
             let mut tree = tree.into_inner();
@@ -103,7 +104,7 @@ impl Extents {
         let in_files = trees.kept == SpaceCache::Files;
         let cache_costs = CacheCosts::new(costs)?;
         Ok(Self {
-            caches: in_files.then(|| CacheFiles::new(m, cache_costs)),
+            caches: in_files.then(|| CacheFiles::new(m, pools, cache_costs)),
             roots: root("root", trees.roots)?,
             extent: root("extent", trees.extent)?,
             free_space: root("free space", trees.free_space)?,

@@ -4,17 +4,17 @@ use super::delayed::{Batch, Prepared, BACKGROUND, BATCH, WRITEBACK};
 use crate::filesystems::btrfs::mount::{Btrfs, Directory};
 use crate::filesystems::btrfs::tree::items::inode_key;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LockId, Side, TaskId};
+use crate::waist::{Access, Account, LockId, Side};
+use crate::workqueue::{Pools, Workqueue};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 /// From so many waiting pieces of work on one more runs at a time, from half of them on one less (`DFT_THRESHOLD`).
 const THRESHOLD: usize = 32;
 
 /// The work queue of delayed items (`delayed_workers`, a `btrfs_workqueue` of `fs/btrfs/async-thread.c`).
 pub struct Workers {
-    idle: RefCell<Vec<TaskId>>,
+    work: Workqueue<()>,
     /// How many directories or inodes each piece of work may commit.
     queued: RefCell<VecDeque<usize>>,
     running: Cell<usize>,
@@ -27,9 +27,10 @@ pub struct Workers {
 
 impl Workers {
     /// A queue whose work is done by at most so many workers at a time.
-    pub fn new(most: usize) -> Self {
-        let (idle, queued, waiting) = Default::default();
-        Self { idle, queued, running: Cell::new(0), active: Cell::new(1), most, waiting }
+    pub fn new<M: Machine>(m: &M, pools: &Pools, most: u32) -> Self {
+        let (queued, waiting) = Default::default();
+        let work = Workqueue::unbound(m, pools, most);
+        Self { work, queued, running: Cell::new(0), active: Cell::new(1), most: most as usize, waiting }
     }
 
     /// Whether no worker is at work: one has taken a directory's items before it has a handle.
@@ -38,9 +39,9 @@ impl Workers {
     }
 
     /// `btrfs_queue_work`.
-    fn queue<M: Machine>(&self, m: &M, nodes: usize) {
+    async fn queue<M: Machine>(&self, m: &M, nodes: usize) {
         self.queued.borrow_mut().push_back(nodes);
-        self.wake_one(m);
+        self.start_one(m).await;
     }
 
     /// `btrfs_workqueue_normal_congested`.
@@ -48,13 +49,16 @@ impl Workers {
         self.queued.borrow().len() > 2 * THRESHOLD
     }
 
-    fn wake_one<M: Machine>(&self, m: &M) {
+    async fn start_one<M: Machine>(&self, m: &M) {
         if self.running.get() < self.active.get() && !self.queued.borrow().is_empty() {
-            if let Some(worker) = self.idle.borrow_mut().pop() {
-                self.running.set(self.running.get() + 1);
-                m.wake(worker);
-            }
+            self.running.set(self.running.get() + 1);
+            self.work.queue(m, ()).await;
         }
+    }
+
+    /// Whether a piece of work is this queue's.
+    pub fn has(&self, work: LockId) -> bool {
+        self.work.take(work).is_some()
     }
 
     /// What a running worker does next; `thresh_exec_hook`.
@@ -92,9 +96,9 @@ impl Btrfs {
             return;
         }
         if items < WRITEBACK {
-            return self.workers.queue(m, BATCH);
+            return self.workers.queue(m, BATCH).await;
         }
-        self.workers.queue(m, WRITEBACK);
+        self.workers.queue(m, WRITEBACK).await;
         while !self.delayed.borrow().wait_is_over(finished) {
             let done = m.new_completion();
             self.workers.waiting.borrow_mut().push(done);
@@ -104,26 +108,22 @@ impl Btrfs {
         }
     }
 
-    /// The program of a worker (`btrfs_async_run_delayed_root`).
-    pub async fn delayed_worker<M: Machine>(m: M, fs: Rc<Self>) {
+    /// What a worker does of `delayed_workers` (`btrfs_async_run_delayed_root`).
+    pub(in super::super) async fn run_delayed_root<M: Machine>(&self, m: &M) {
         m.at("delayed items");
-        loop {
-            fs.workers.idle.borrow_mut().push(m.task());
-            m.park().await;
-            while let Some(mut nodes) = fs.workers.next() {
-                fs.workers.wake_one(&m);
-                while fs.delayed.borrow().worker_goes_on(nodes) {
-                    let Some(next) = fs.delayed.borrow_mut().next_prepared() else { break };
-                    let handle = fs.transaction.join(&m).await;
-                    m.run(Account::System, fs.costs.run_delayed_node()).await;
-                    fs.commit_delayed_node(&m, next).await;
-                    fs.transaction.end(&m, handle).await;
-                    nodes -= 1;
-                }
-                fs.workers.wake_waiting(&m).await;
+        while let Some(mut nodes) = self.workers.next() {
+            self.workers.start_one(m).await;
+            while self.delayed.borrow().worker_goes_on(nodes) {
+                let Some(next) = self.delayed.borrow_mut().next_prepared() else { break };
+                let handle = self.transaction.join(m).await;
+                m.run(Account::System, self.costs.run_delayed_node()).await;
+                self.commit_delayed_node(m, next).await;
+                self.transaction.end(m, handle).await;
+                nodes -= 1;
             }
-            fs.workers.running.set(fs.workers.running.get() - 1);
+            self.workers.wake_waiting(m).await;
         }
+        self.workers.running.set(self.workers.running.get() - 1);
     }
 
     /// `__btrfs_commit_inode_delayed_items`.

@@ -25,7 +25,8 @@ use crate::filesystems::log_area::LogArea;
 use crate::filesystems::xfs::structures::touch::CHUNK;
 use crate::kernel::xfs::{Cil, CilPush, LogFlushes};
 use crate::waist::Machine;
-use crate::waist::{Account, LockId, Side, TaskId, Time};
+use crate::waist::{Account, LockId, Side, Time};
+use crate::workqueue::Workqueue;
 use parts::Parts;
 use pushes::Pushes;
 use std::cell::{Cell, RefCell};
@@ -56,7 +57,6 @@ pub struct Checkpoints {
     /// Whether a push is queued is looked at before `xc_push_lock` is taken.
     looks_first: bool,
     flushes: LogFlushes,
-    workers: u32,
     costs: CheckpointCosts,
     /// Since 6.0.
     parts: Option<Parts>,
@@ -65,7 +65,10 @@ pub struct Checkpoints {
     /// The last context that was to be pushed (`xc_push_seq`).
     pushed: Cell<u32>,
     pub(super) pushes: Pushes,
-    idle_workers: RefCell<Vec<TaskId>>,
+    /// `xfs-cil`: one piece of work for all contexts, since 5.15 one for each.
+    work: Workqueue<()>,
+    /// How many workers write checkpoints.
+    running: Cell<u32>,
     /// `xc_push_lock`: what is being pushed is read and changed under it.
     push_lock: LockId,
     /// Who has committed too much (`xc_push_wait`).
@@ -98,14 +101,17 @@ impl Checkpoints {
             looks_first: rules.cil >= Cil::PerCpuLists,
             orders: rules.cil >= Cil::PerCpuLists && rules.cil_order,
             flushes: rules.log_flushes,
-            workers: if rules.cil_push == CilPush::Serial { 1 } else { 4 },
             costs: CheckpointCosts::new(costs)?,
             parts: (rules.cil >= Cil::PerCpuLists).then(|| Parts::new(m)),
             context: RefCell::new(Context { sequence: 1, ..Context::default() }),
             queued: Cell::new(false),
             pushed: Cell::new(0),
             pushes: Pushes::new(m, rules.cil_push == CilPush::Serial, costs)?,
-            idle_workers: RefCell::default(),
+            work: match rules.cil_push {
+                CilPush::Serial => Workqueue::piece(m, &storage.pools),
+                CilPush::Pipelined => Workqueue::unbound(m, &storage.pools, 4),
+            },
+            running: Cell::default(),
             push_lock: m.new_lock(m.class("xfs.xc_push_lock", "xfs.push_lock")),
             push_wait: LogWait::new(m, "xfs.xc_push_wait"),
             stable: Cell::new(false),
@@ -116,9 +122,9 @@ impl Checkpoints {
         })
     }
 
-    /// How many workers write checkpoints.
-    pub fn workers(&self) -> u32 {
-        self.workers
+    /// Whether a piece of work is to write a checkpoint.
+    pub fn is_for(&self, work: LockId) -> bool {
+        self.work.take(work).is_some()
     }
 
     /// A commit, which holds `xc_ctx_lock` shared, has changed an item: the bytes by which the context grows.
@@ -157,7 +163,7 @@ impl Checkpoints {
             return;
         }
         self.lock(m).await;
-        self.push(m);
+        self.push(m).await;
         m.unlock(self.ctx_lock, Side::Read).await;
         if throttles() {
             self.push_wait.wait(m, self.push_lock, "xlog_cil_push_background").await;
@@ -179,7 +185,7 @@ impl Checkpoints {
         if self.context.borrow().bytes > 0 {
             self.lock(m).await;
             self.stable.set(true);
-            self.push(m);
+            self.push(m).await;
             self.unlock(m).await;
         } else {
             self.iclogs.force_active(m, false).await;
@@ -206,7 +212,7 @@ impl Checkpoints {
             self.lock(m).await;
             if self.context.borrow().sequence == sequence && !self.is_pushed() {
                 self.stable.set(false);
-                self.push(m);
+                self.push(m).await;
             }
             self.unlock(m).await;
             self.lock(m).await;
@@ -239,7 +245,7 @@ impl Checkpoints {
 
     /// Whether no checkpoint is being written or to be written.
     pub fn at_rest(&self) -> bool {
-        !self.queued.get() && self.idle_workers.borrow().len() == self.workers as usize
+        !self.queued.get() && self.running.get() == 0
     }
 
     /// Bytes of the log for what was committed and is not on disk.
@@ -252,7 +258,7 @@ impl Checkpoints {
         self.pushed.get() == self.context.borrow().sequence
     }
 
-    fn push<M: Machine>(&self, m: &M) {
+    async fn push<M: Machine>(&self, m: &M) {
         if self.is_pushed() {
             return;
         }
@@ -260,10 +266,7 @@ impl Checkpoints {
         self.pushed.set(sequence);
         self.queued.set(true);
         self.pushes.begin(sequence);
-        let worker = self.idle_workers.borrow_mut().pop();
-        if let Some(worker) = worker {
-            m.wake(worker);
-        }
+        self.work.queue(m, ()).await;
     }
 
     /// How long it takes to copy a context into log buffers: each item, and each chunk that is more than one of an item.

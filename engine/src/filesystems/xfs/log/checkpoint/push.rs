@@ -11,26 +11,22 @@ use crate::workqueue::HIGHPRI;
 use std::rc::Rc;
 
 impl Xfs {
-    /// The program of a worker that writes checkpoints.
-    pub async fn push_worker<M: Machine>(m: M, fs: Rc<Self>) {
-        let cil = &fs.log.checkpoints;
+    /// Writes a checkpoint if one is to be written (`xlog_cil_push_work`).
+    pub async fn push_cil<M: Machine>(&self, m: &M) {
+        let cil = &self.log.checkpoints;
         m.at("cil push");
-        loop {
-            if !cil.queued.replace(false) {
-                if !cil.idle_workers.borrow().contains(&m.task()) {
-                    cil.idle_workers.borrow_mut().push(m.task());
-                }
-                m.park().await;
-                continue;
-            }
-            let context = Self::take_context(&m, &fs.log).await;
-            if cil.orders {
-                m.run(Account::System, cil.costs.order * context.items.len() as Time).await;
-            }
-            let sequence = context.sequence;
-            fs.write_checkpoint(&m, context).await;
-            cil.pushes.end(&m, sequence).await;
+        if !cil.queued.replace(false) {
+            return;
         }
+        cil.running.set(cil.running.get() + 1);
+        let context = Self::take_context(m, &self.log).await;
+        if cil.orders {
+            m.run(Account::System, cil.costs.order * context.items.len() as Time).await;
+        }
+        let sequence = context.sequence;
+        self.write_checkpoint(m, context).await;
+        cil.pushes.end(m, sequence).await;
+        cil.running.set(cil.running.get() - 1);
     }
 
     /// `xlog_cil_build_lv_chain`: the items are taken off the list, while nobody can commit. `xc_push_lock` is taken before it, for the
