@@ -11,12 +11,12 @@ from simfs.machine.time import Time, from_ns
 from simfs.vocabulary import vocabulary
 
 RULES = (
-    "cpu.turns", "sched.run_to_parity", "sched.place_lag", "sched.place_deadline_initial", "sched.place_rel_deadline",
-    "sched.preempt_short", "sched.pick_buddy", "sched.exit_leaves_autogroup", "sched.groups", "sched.wake_scan", "sched.lazy_tlb",
-    "sched.recent_cpu", "sched.waker_recent_cpu", "sched.kthread_stacking", "sched.wakeup_queue", "sched.descheduling",
-    "sched.busiest", "sched.numa_imbalance", "sched.newidle", "sched.delay_dequeue", "lock.debug_spinlock",
-    "lock.semaphore_wake_queue", "idle.governor", "idle.io_waiters", "process.stack_free", "softirq.ksoftirqd_first",
-    "time.wheel",
+    "cpu.turns", "sched.run_to_parity", "sched.place_lag", "sched.place_deadline_initial",
+    "sched.place_rel_deadline", "sched.preempt_short", "sched.pick_buddy", "sched.exit_leaves_autogroup",
+    "sched.groups", "sched.wake_scan", "sched.lazy_tlb", "sched.recent_cpu", "sched.waker_recent_cpu",
+    "sched.kthread_stacking", "sched.wakeup_queue", "sched.descheduling", "sched.busiest", "sched.numa_imbalance",
+    "sched.newidle", "sched.delay_dequeue", "lock.debug_spinlock", "lock.semaphore_wake_queue", "idle.governor",
+    "idle.io_waiters", "process.stack_free", "softirq.ksoftirqd_first", "time.wheel",
 )  # fmt: skip
 """Rules that are fields of `Kernel`, by their names there without the part before the dot."""
 
