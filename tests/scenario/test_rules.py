@@ -129,6 +129,19 @@ def test_selinux_without_a_policy_lists_who_comes_and_takes_out_who_goes(tmp_pat
     assert apart.contended < found.contended / 20
 
 
+@pytest.mark.parametrize("kind", ["tmpfs", "xfs"])
+def test_who_checks_a_list_waits_for_its_neighbours_with_the_lock_held(tmp_path: Path, kind: str) -> None:
+    two_sockets = "profile: dual-socket-48, cpus: 16, cpus_per_socket: 8, cpus_per_llc: 8"
+    holds = []
+    for rules in ("", "lock.debug_list: true"):
+        result = run(tmp_path, f"{{kind: {kind}}}", CYCLE, rules=rules, machine=two_sockets)
+        found = lock(result, "vfs.s_inode_list_lock")
+        assert found is not None
+        holds.append(found.hold_total_ns / found.acquired)
+    unchecked, checked = holds
+    assert checked > unchecked + 30  # one transfer more, of 49 or 120 ns, where a neighbour is another CPU's
+
+
 @pytest.mark.slow
 def test_each_step_out_of_the_cil_lock_leaves_fewer_acquisitions_or_shorter_holds(tmp_path: Path) -> None:
     def held(design: object) -> tuple[int, float]:

@@ -104,6 +104,8 @@ rules! {
     "sched.newidle" => newidle: sched::NewIdle = sched::NewIdle::Always;
     /// Spinlocks check and store their owner, which lies in their line (`CONFIG_DEBUG_SPINLOCK`).
     "lock.debug_spinlock" => debug_spinlock: bool = false;
+    /// Who changes a list loads the neighbours' pointers first (`CONFIG_DEBUG_LIST`).
+    "lock.debug_list" => debug_list: bool = false;
     /// Who releases a semaphore wakes the first waiter when it has given back the inner spinlock (`wake_q` in `up`).
     "lock.semaphore_wake_queue" => semaphore_wake_queue: bool = false;
     /// Who chooses the idle state of a CPU (`drivers/cpuidle/governors`).

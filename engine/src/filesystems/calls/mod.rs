@@ -121,8 +121,7 @@ impl Calls {
         let rename_lock = RenameLock::new(m, costs)?;
         let asks_directory = fs.encrypts && costs.rules().open_counts_directory;
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
-        let (rules, children) =
-            (costs.rules(), Children::new(costs.rules().dentry_line, costs.rules().kill_counts_parent));
+        let (rules, children) = (costs.rules(), Children::new(costs.rules()));
         let kill = if fs.in_memory { None } else { Some(KillCosts::new(costs)?) };
         let (costs, folios) = (CallCosts::new(costs)?, Folios::new(fs, costs)?);
         let (folio_words, written) = (FolioWords::new(m, fs), BySlot::default());

@@ -106,7 +106,7 @@ impl Orphans {
             },
             list: Lists::default(),
             inodes: Inodes {
-                linked: Pointers::default(),
+                linked: Pointers::of_list(costs.rules().debug_list),
                 fields: Pointers::of_span(lines("ext4_orphan.inode")?),
                 on_disk: Pointers::of_span(lines("ext4_orphan.on_disk")?),
             },
@@ -143,7 +143,7 @@ impl Orphans {
         self.superblock.name(m);
         m.touch_beside(self.lock, Access::Write);
         let first = self.list.add(LIST, inode.into());
-        first.into_iter().for_each(|first| self.inodes.linked.touch(m, first, Access::Store));
+        self.inodes.linked.relink(m, first);
         m.run(Account::System, self.costs.first).await;
         m.unlock(self.lock, Side::Write).await;
         self.superblock.dirty(m);
@@ -191,7 +191,7 @@ impl Orphans {
         if before.is_none() {
             m.touch_beside(self.lock, Access::Write);
         }
-        [before, next].into_iter().flatten().for_each(|other| self.inodes.linked.touch(m, other, Access::Store));
+        self.inodes.linked.relink(m, [before, next].into_iter().flatten());
         before.map(|before| before as u32)
     }
 

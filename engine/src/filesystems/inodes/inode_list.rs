@@ -35,7 +35,7 @@ impl InodeLists {
         Ok(Self {
             locks: (0..lists).map(|_| m.new_lock(class)).collect(),
             listed: Lists::default(),
-            pointers: Pointers::default(),
+            pointers: Pointers::of_list(costs.rules().debug_list),
             hold: costs.sum(&["inode_list"])?,
         })
     }
@@ -48,7 +48,7 @@ impl InodeLists {
                 self.pointers.touch(m, inode, Access::Write);
             }
             let first = self.listed.add(list as u32, inode);
-            first.into_iter().for_each(|first| self.pointers.touch(m, first, Access::Store));
+            self.pointers.relink(m, first);
         })
         .await
     }
@@ -58,8 +58,7 @@ impl InodeLists {
         let list = self.listed.list_of(inode).map_or(m.cpu() as usize % self.locks.len(), |list| list as usize);
         let time = self.under(m, list, || {
             self.pointers.touch(m, inode, Access::Write);
-            let neighbours = self.listed.remove(inode);
-            neighbours.into_iter().flatten().for_each(|other| self.pointers.touch(m, other, Access::Store));
+            self.pointers.relink(m, self.listed.remove(inode).into_iter().flatten());
         });
         let time = time.await;
         self.pointers.free(m, inode);

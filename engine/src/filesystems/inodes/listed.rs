@@ -1,7 +1,8 @@
 //! Doubly linked lists through structures that different CPUs have made (`list_add`, `list_del`, `hlist_add_head`, `hlist_del`).
 //!
 //! Who puts an entry in front stores to the one that was first; who takes one out stores to both neighbours. So the line with an entry's
-//! pointers is with who made it, or with who has changed its neighbourhood since.
+//! pointers is with who made it, or with who has changed its neighbourhood since. With `CONFIG_DEBUG_LIST` it is loaded first, and the CPU
+//! waits for it (`__list_add_valid`, `__list_del_entry_valid` of `lib/list_debug.c`, since 6.6 of `CONFIG_LIST_HARDENED`); hlists are not checked.
 
 use crate::filesystems::by_slot::FreeSlots;
 use crate::filesystems::paged::Paged;
@@ -93,10 +94,20 @@ impl Lists {
     }
 }
 
+/// How who changes a list comes to the pointers of a neighbour.
+pub fn neighbour(debug_list: bool) -> Access {
+    if debug_list {
+        Access::Write
+    } else {
+        Access::Store
+    }
+}
+
 /// The lines of entries' pointers, or of whatever else has a number. Memory that is freed on a CPU is used again there (a slab's list of
 /// free objects).
 pub struct Pointers {
     span: u32,
+    neighbour: Access,
     lines: RefCell<Paged<Option<LineId>>>,
     free: RefCell<FreeSlots>,
 }
@@ -110,7 +121,17 @@ impl Default for Pointers {
 impl Pointers {
     /// So many lines each.
     pub fn of_span(span: u32) -> Self {
-        Self { span, lines: RefCell::default(), free: RefCell::default() }
+        Self { span, neighbour: neighbour(false), lines: RefCell::default(), free: RefCell::default() }
+    }
+
+    /// Those of lists whose neighbours are checked, or not.
+    pub fn of_list(debug_list: bool) -> Self {
+        Self { neighbour: neighbour(debug_list), ..Self::default() }
+    }
+
+    /// Neighbours of who comes or goes are changed.
+    pub fn relink<M: Machine>(&self, m: &M, neighbours: impl IntoIterator<Item = Entry>) {
+        neighbours.into_iter().for_each(|entry| self.touch(m, entry, self.neighbour));
     }
 
     /// An entry is changed, or looked at.

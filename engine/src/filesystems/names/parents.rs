@@ -14,9 +14,10 @@
 //! line, which is that of `d_lockref` since 6.11 (128). A name that goes stays in the list, but on tmpfs, until its inode is used again.
 
 use crate::filesystems::calls::Calls;
-use crate::filesystems::inodes::listed::{self, Entry, Lists, Pointers};
+use crate::filesystems::inodes::listed::{self, neighbour, Entry, Lists, Pointers};
 use crate::filesystems::{DirId, File};
 use crate::kernel::vfs::{CountsListed, DentryLine};
+use crate::kernel::Rules;
 use crate::waist::{Access, Machine};
 
 fn dentry(inode: u32) -> File {
@@ -30,13 +31,17 @@ pub struct Children {
     apart: Option<Pointers>,
     /// Who takes a dentry out of the list gives its reference of the parent back with it, and does not come again for that.
     kill_counts_parent: bool,
+    neighbour: Access,
 }
 
 impl Children {
     /// None is known.
-    pub fn new(line: DentryLine, kill_counts_parent: bool) -> Self {
-        let apart = (line == DentryLine::WithName).then(Pointers::default);
-        Self { lists: Lists::default(), apart, kill_counts_parent }
+    pub fn new(rules: Rules) -> Self {
+        let apart = (rules.dentry_line == DentryLine::WithName).then(Pointers::default);
+        let kill_counts_parent = rules.kill_counts_parent;
+        // The same series made an hlist of it (6.8).
+        let neighbour = neighbour(rules.debug_list && !kill_counts_parent);
+        Self { lists: Lists::default(), apart, kill_counts_parent, neighbour }
     }
 }
 
@@ -83,7 +88,7 @@ impl Calls {
     pub async fn d_alloc<M: Machine>(&self, m: &M, dir: DirId) {
         let first = || {
             self.touch_children(m, dir);
-            self.children.lists.first(dir).into_iter().for_each(|first| self.touch_sibling(m, first, Access::Store));
+            self.children.lists.first(dir).into_iter().for_each(|first| self.touch_sibling(m, first, self.children.neighbour));
         };
         self.directories.change_children(m, &dentry(dir), 1, first).await;
     }
@@ -175,7 +180,7 @@ impl Calls {
         if before.is_none() {
             self.touch_children(m, dir);
         }
-        [before, next].into_iter().flatten().for_each(|other| self.touch_sibling(m, other, Access::Store));
+        [before, next].into_iter().flatten().for_each(|other| self.touch_sibling(m, other, self.children.neighbour));
     }
 
     /// The head of the list.

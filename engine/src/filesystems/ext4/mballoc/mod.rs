@@ -143,7 +143,7 @@ impl Mballoc {
             md_lock: m.new_lock(m.class("ext4.s_md_lock", "ext4.s_md_lock")),
             freed_line: m.new_line(1),
             freed: RefCell::default(),
-            entries: Pointers::default(),
+            entries: Pointers::of_list(rules.debug_list),
             files: RefCell::default(),
             others: Cell::default(),
             given: Cell::default(),

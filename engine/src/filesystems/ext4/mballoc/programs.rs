@@ -250,7 +250,7 @@ impl Mballoc {
         for other in merged {
             m.lock(self.md_lock, Side::Write).await;
             let neighbours = self.freed.borrow_mut().delete(other);
-            neighbours.into_iter().flatten().for_each(|other| self.entries.touch(m, other, Access::Store));
+            self.entries.relink(m, neighbours.into_iter().flatten());
             m.unlock(self.md_lock, Side::Write).await;
             self.entries.free(m, other);
         }
@@ -259,7 +259,7 @@ impl Mballoc {
             let last = self.freed.borrow().add_tail(entry);
             m.touch(self.freed_line, Access::Write);
             m.settle().await;
-            last.into_iter().for_each(|last| self.entries.touch(m, last, Access::Store));
+            self.entries.relink(m, last);
             m.unlock(self.md_lock, Side::Write).await;
         }
     }
