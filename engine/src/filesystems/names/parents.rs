@@ -88,7 +88,11 @@ impl Calls {
     pub async fn d_alloc<M: Machine>(&self, m: &M, dir: DirId) {
         let first = || {
             self.touch_children(m, dir);
-            self.children.lists.first(dir).into_iter().for_each(|first| self.touch_sibling(m, first, self.children.neighbour));
+            self.children
+                .lists
+                .first(dir)
+                .into_iter()
+                .for_each(|first| self.touch_sibling(m, first, self.children.neighbour));
         };
         self.directories.change_children(m, &dentry(dir), 1, first).await;
     }
