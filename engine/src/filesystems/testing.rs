@@ -16,7 +16,7 @@ use std::rc::Rc;
 pub const MS: Time = 1_000_000_000;
 
 /// The type of each lock, by its role.
-const LOCKS: [(&str, &str); 29] = [
+const LOCKS: [(&str, &str); 30] = [
     ("xfs.buffer", "semaphore"),
     ("xfs.ilock", "rwsem"),
     ("xfs.iolock", "rwsem"),
