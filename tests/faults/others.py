@@ -14,6 +14,18 @@ OTHERS = [
         "self.add(if FAULT { 1 } else { attempt.adds });",
     ),
     Fault(
+        "lists: nobody looks at neighbours before they are changed",
+        E + "filesystems/inodes/listed.rs",
+        "if debug_list {",
+        "if debug_list && !FAULT {",
+    ),
+    Fault(
+        "selinux: its list of inodes is one for each CPU",
+        E + "filesystems/inodes/inode_list.rs",
+        "IsecList::Global => 1,",
+        "IsecList::Global => if FAULT { m.cpus() } else { 1 },",
+    ),
+    Fault(
         "ext4 walk: a CPU knows more than sixteen buffers",
         E + "filesystems/ext4/known_buffers.rs",
         "known.truncate(KNOWN);",
