@@ -52,8 +52,8 @@ XFS = [
     Fault(
         "unlink: freeze protection ends before the eviction",
         E + "filesystems/names/namei.rs",
-        "        fs.evict_file(m, dir, file).await;\n        sb.line.destroyed(m).await;\n    }\n    sb.end_write(m).await;",
-        "        if FAULT { sb.end_write(m).await; }\n        fs.evict_file(m, dir, file).await;\n        sb.line.destroyed(m).await;\n    }\n    if !FAULT || !last { sb.end_write(m).await; }",
+        "        fs.evict_file(m, dir, file).await;\n        sb.destroy_inode(m, listed::file(slot)).await;\n    }\n    sb.end_write(m).await;",
+        "        if FAULT { sb.end_write(m).await; }\n        fs.evict_file(m, dir, file).await;\n        sb.destroy_inode(m, listed::file(slot)).await;\n    }\n    if !FAULT || !last { sb.end_write(m).await; }",
     ),
     Fault(
         "unlink: a file goes with the first of its names",

@@ -88,12 +88,11 @@ def test_ext4_tasks_that_sync_together_share_a_commit() -> None:
 
 
 def test_a_btrfs_task_writes_data_log_and_superblock() -> None:
-    """293 to 350 us measured on the guest's 2 CPUs, without create and unlink; 265 here.
+    """293 to 350 us measured on the guest's 2 CPUs, without create and unlink; 370 here, with them.
 
-    With more CPUs the time hangs on where threads happen to start, since this kernel does not look for idle CPUs: 281
-    with 4, and 228 with 16, where the chain stays on one CPU.
+    With more CPUs the time hangs on where threads happen to start, since this kernel does not look for idle CPUs.
     """
-    assert 250e3 < 1e9 / per_second(run("btrfs", 1, cpus=2)) < 360e3
+    assert 250e3 < 1e9 / per_second(run("btrfs", 1, cpus=2)) < 400e3
 
 
 def test_btrfs_tasks_that_sync_together_share_a_log_write() -> None:

@@ -50,7 +50,7 @@ def audit(result: dict[str, Any]) -> str:
     return detail
 
 
-@pytest.mark.parametrize("free", ["40 MiB", "4 MiB"])
+@pytest.mark.parametrize("free", ["40 MiB", "8 MiB"])
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_structures_are_right_where_others_have_the_rest(tmp_path: Path, filesystem: str, free: str) -> None:
     result = run(spec(tmp_path, filesystem, free))

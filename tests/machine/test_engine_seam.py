@@ -71,6 +71,9 @@ def test_every_role_of_a_kernel_profile_is_taken_by_some_program() -> None:
     asks_blocked = first_point("file-locks-blocked")
     asks_blocked["kernel"]["rules"]["vfs.asks_blocked"] = True  # of no release
     programs.append(asks_blocked)
+    lists_inodes = shipped("xfs")
+    lists_inodes["kernel"]["rules"]["vfs.isec_list"] = "global"  # of a configuration, not of a release
+    programs.append(lists_inodes)
     every = load_kernel("linux-6.11").spec(4)["locks"]
     del every["futex.bucket"]  # of words of Python programs (tests/locks/test_words.py)
     for role in every:
