@@ -44,7 +44,7 @@ scheduler_rules = st.fixed_dictionaries(
         if rule.name.startswith("sched.") and rule.name not in ("sched.class", "sched.lazy_tlb")
     }
 )
-"""Everything about the scheduler but its class, for which it needs times, and what page tables cost, which is 0 here."""
+"""Everything about the scheduler but its class, which needs times, and what page tables cost: 0 here."""
 
 
 def rules(own: str = "") -> st.SearchStrategy[dict[str, Value]]:

@@ -45,7 +45,8 @@ def test_each_page_after_the_first_is_a_folio_that_is_made_and_dropped(
 ) -> None:
     """As counted; a page of ext4 was counted as a folio only, so that it saves only what it takes to drop."""
     small, large = (loop(tmp_path, filesystem, large, "64 KiB") for large in (False, True))
-    assert small - large == pytest.approx(15 * (saved - LISTED), rel=0.05)  # 4 % less on XFS, whose inodes wait for a worker
+    # 4 % less on XFS, whose inodes wait for a worker.
+    assert small - large == pytest.approx(15 * (saved - LISTED), rel=0.05)
 
 
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
