@@ -44,7 +44,11 @@ scheduler_rules = st.fixed_dictionaries(
         if rule.name.startswith("sched.") and rule.name not in ("sched.class", "sched.lazy_tlb")
     }
 )
-"""Everything about the scheduler but its class, which needs times, and what page tables cost: 0 here."""
+"""Everything about the scheduler but its class, which needs times, and `sched.lazy_tlb`, which `rules` draws.
+
+With that one, other examples are drawn, and one never ends: a marked writer of an rwsem tries again in one instant,
+while nobody owns a lock that is held and code costs nothing (`spin_for_handoff`).
+"""
 
 
 def rules(own: str = "") -> st.SearchStrategy[dict[str, Value]]:
