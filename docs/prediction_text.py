@@ -227,25 +227,6 @@ def overview(found: Sequence[Recorded]) -> str:
     return "\n".join(["", *table(heads, lines), NOT_COUNTED, "", law(every), "", *misses(found)])
 
 
-def accuracy(found: Sequence[Recorded]) -> str:
-    """How well throughputs on real machines were said, by kind of filesystem, as JSON: what `simfs compare` quotes.
-
-    The median is a relative error; `right` of `changes` go the measured way.
-    """
-    of: dict[str, list[Row]] = {}
-    for each in found:
-        if each.pair.scenario is not None and each.data.evidence != "emulated":
-            rows = [row for row in each.rows if row.counted and kind(row) == "throughput"]
-            of.setdefault(each.pair.scenario.filesystem.kind, []).extend(rows)
-    scored = {name: score(rows) for name, rows in sorted(of.items())}
-    lines = {
-        name: {"rows": s.rows, "median": round(s.median, 3), "right": s.right, "changes": s.changes}
-        for name, s in scored.items()
-        if s.median is not None
-    }
-    return f"{json.dumps(lines, indent=2)}\n"
-
-
 def fits_of(found: Sequence[Recorded]) -> str:
     """What was fitted for each data set, by key of its scenario, as JSON: with what notebooks run it."""
     fitted = {each.data.name: each.fits for each in found if each.fits}

@@ -4,7 +4,7 @@
 
 takes the rows and fits of that run into docs/predictions.csv and docs/predictions-fits.csv (those of the data sets
 that were run, others stay) and rewrites what stands between the marks on each page, simfs/reports/accuracy.json,
-which `simfs compare --format letter` quotes, and simfs/lessons/fits.json, with which notebooks run. Without a folder
+which results quote, and simfs/lessons/fits.json, with which notebooks run. Without a folder
 they are written anew from the two tables. `--check` writes nothing and fails where one of them is not what the tables
 say.
 """
@@ -19,16 +19,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from prediction_text import Recorded, about, accuracy, fits_of, overview
+from prediction_record import accuracy, record
+from prediction_text import Recorded, about, fits_of, overview
 
 from simfs.experiments.validate import held_to_sources, unpredicted
+from simfs.reports.accuracy import FILE as ACCURACY
 from simfs.results.model import quantity
 from simfs.results.validation import Validated
 from simfs.scenario.measured.predicting import predicted
 
 DOCS = Path(__file__).parent
-ACCURACY = DOCS.parent / "simfs/reports/accuracy.json"
-"""How far predictions are off, for the package, which has no docs."""
 FITS = DOCS.parent / "simfs/lessons/fits.json"
 """What was fitted for each data set, for the package."""
 MARKS = "<!-- written by docs/predictions.py -->", "<!-- end -->"
@@ -114,7 +114,7 @@ def pages(docs: Path, found: Sequence[Recorded]) -> Iterator[tuple[Path, str]]:
                 f"{page}: this data set needs a page: a heading, the two marks, and what the misses mean"
             )
         yield page, about(each)
-    yield docs / "predictions.md", overview(found)
+    yield docs / "predictions.md", "\n".join(["", *record(found)]) + overview(found)
 
 
 def recorded(rows: Sequence[Record], fits: Sequence[Record]) -> Iterator[Recorded]:

@@ -123,7 +123,9 @@ def run_points(
         titles=titles_of(asked),
         metrics=metrics,
     )
-    return result.model_copy(update={"first_look_of_ns": asked.measure.whole_duration})
+    kinds = dict.fromkeys(point.scenario.filesystem.kind for point in points)
+    found = {"first_look_of_ns": asked.measure.whole_duration, "filesystems": tuple(kinds)}
+    return result.model_copy(update=found)
 
 
 def _with_chains(point: Point, replication: int) -> dict[str, Any]:

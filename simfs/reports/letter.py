@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from simfs.experiments.bottleneck import bottleneck
 from simfs.experiments.compare import Side, are_paired, common_points, difference_of_rates
 from simfs.experiments.conclusion import leaves
 from simfs.experiments.decide import EQUAL, verdict
+from simfs.reports.accuracy import directions
 from simfs.reports.explain import words
 from simfs.reports.numbers import TOGETHER, counted, folded, plain, plural
 from simfs.reports.text import sentences
@@ -23,9 +22,6 @@ from simfs.scenario import Point, expand, to_run_spec
 
 WIDTH = 72
 """Of a line in a commit message or a mail."""
-
-ACCURACY = Path(__file__).with_name("accuracy.json")
-"""How well throughputs on real machines were predicted, by kind of filesystem; docs/predictions.py writes it."""
 
 SHOWN = 6
 """Points and differences that a sentence names."""
@@ -246,22 +242,9 @@ def _trust(rows: Sequence[Row], a: Side, b: Side) -> Iterator[str]:
     )
     together = " hold at all points together and" if len(rows) > 1 else ""
     yield f"Intervals{together} are made {how}. They do not tell how far the model is from the machine."
-    row = rows[_focus(rows)]
-    yield from _accuracy(_point(a, row.a), _point(b, row.b))
+    yield directions()
     notes = [line for side in (a, b) for line in sentences(_shown(side))]
     yield from (f"{line[0].upper()}{line[1:]}." for line in dict.fromkeys(notes))
-
-
-def _accuracy(*points: Point | None) -> Iterator[str]:
-    """How far throughputs of such filesystems were off where they were measured."""
-    recorded = json.loads(ACCURACY.read_text("utf-8"))
-    for name in dict.fromkeys(point.scenario.filesystem.kind for point in points if point):
-        if s := recorded.get(name):
-            where = "without a filesystem" if name == "none" else f"on {name}"
-            yield (
-                f"Of {s['rows']} throughputs measured {where}, half were predicted to within "
-                f"{100 * s['median']:.0f} %; of {s['changes']} changes, {s['right']} in the right direction."
-            )
 
 
 def _shown(side: Side) -> ScenarioResult:

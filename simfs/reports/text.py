@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from simfs.reports.accuracy import levels
 from simfs.reports.layout import Sheet, new_table, report_console
 from simfs.reports.lock_sheets import locks, locks_of_all, waited, where
 from simfs.reports.numbers import NOTHING, counted, duration, percent, plain, plural, plus_minus
@@ -245,6 +246,7 @@ def sentences(result: ScenarioResult) -> Iterable[str]:
     yield from (fit.sentence for fit in result.fits)
     if not result.fits:
         yield "nothing was fitted here"
+    yield from levels(result.filesystems, fitted=bool(result.fits))
     if result.first_look_of_ns:
         yield (
             f"a first look (--quick): what takes a good part of the scenario's {duration(result.first_look_of_ns)} to "

@@ -335,6 +335,9 @@ class ScenarioResult(Strict):
         default=None, description="the scenario's own measured time, where `--quick` took a part of it"
     )
     sweep: tuple[str, ...] = Field((), description="keys that vary over the points, x axis first")
+    filesystems: tuple[str, ...] = Field(
+        default=(), description="kinds of filesystem of the points; `none` is one"
+    )
     points: tuple[PointResult, ...]
     fits: tuple[Fit, ...] = ()
     findings: tuple[Finding, ...] = ()

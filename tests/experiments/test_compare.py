@@ -165,7 +165,8 @@ def test_a_letter_names_what_differs_what_tasks_wait_for_and_how_to_have_it_agai
         "b differs: workload.lock is mutex (a: semaphore)",
         "machine: 24-CPU server",
         "Nothing was fitted here.",
-        "throughputs measured without a filesystem, half were predicted to within",
+        "throughputs that others measured without a filesystem, predicted without a fit, half lie within a factor of",
+        "Of changes that others measured these went the way predicted",
         f"{engine_version()}; to repeat: simfs compare lock-cycle:semaphore lock-cycle:mutex",
     ):
         assert said in text
