@@ -30,7 +30,9 @@ def row(measured: float, predicted: float, series: str = "one", x: float = 1) ->
     return Row("set", series, x, "predict", "operations_per_s", "1/s", measured, predicted)
 
 
-def test_half_of_the_predictions_lie_within_one_factor_and_nine_of_ten_within_another(record: ModuleType) -> None:
+def test_half_of_the_predictions_lie_within_one_factor_and_nine_of_ten_within_another(
+    record: ModuleType,
+) -> None:
     """Up or down alike: a half is as far off as twice as much."""
     rows = [row(100, 100 * factor) for factor in (1, 1.1, 1 / 1.2, 1.3, 2, 1 / 2, 2, 3, 1 / 4, 10)]
     assert record.level(rows) == Level(rows=10, half=2.0, most=4.0)
