@@ -154,6 +154,8 @@ rules! {
     "vfs.creat_counts_root" => creat_counts_root: bool = true;
     /// Who kills a dentry gives its reference of the directory back under the lock by which he unlists it (`__dentry_kill`).
     "vfs.kill_counts_parent" => kill_counts_parent: bool = true;
+    /// An open file keeps the reference of its dentry that the walk took (`vfs_open_consume`, a patch).
+    "vfs.open_consumes_path" => open_consumes_path: bool = false;
     /// An `open` with `O_CREAT` looks for the name before it locks the directory (`lookup_fast_for_open`).
     "vfs.creat_looks_first" => creat_looks_first: bool = true;
     /// A walk of a path waits while somebody moves a dentry (`path_init`).

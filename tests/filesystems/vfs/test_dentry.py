@@ -18,7 +18,13 @@ FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
 
 
 def spec(
-    path: Path, op: str, tasks: int, *, filesystem: str = "tmpfs", kernel: str = "linux-6.12", **rules: str
+    path: Path,
+    op: str,
+    tasks: int,
+    *,
+    filesystem: str = "tmpfs",
+    kernel: str = "linux-6.12",
+    **rules: str | bool,
 ) -> Spec:
     """Tasks on CPUs of their own that do one operation on one file."""
     workload = {
@@ -38,9 +44,9 @@ def spec(
     return to_run_spec(point, 0) | {"warmup_ns": 1e6, "duration_ns": 2e6}
 
 
-def accesses(path: Path, op: str, kernel: str, filesystem: str = "tmpfs") -> float:
+def accesses(path: Path, op: str, kernel: str, filesystem: str = "tmpfs", **rules: bool) -> float:
     """Accesses to the line of the dentry's word, in each operation of a task that is alone."""
-    machine = Timeless(spec(path, op, 1, filesystem=filesystem, kernel=kernel))
+    machine = Timeless(spec(path, op, 1, filesystem=filesystem, kernel=kernel, **rules))
     machine.run(10**9)
     return machine.calls["touch beside"] / machine.operations[op]
 
@@ -67,6 +73,12 @@ def test_walk_get_and_put_are_accesses_of_their_own(
     assert accesses(tmp_path, op, kernel, filesystem) == pytest.approx(
         2 * references + names, rel=0.04, abs=0.05
     )
+
+
+def test_an_open_that_keeps_the_reference_of_its_walk_counts_half_as_often(tmp_path: Path) -> None:
+    """A look at the word and an exchange each for the walk and the close, none for the open and the walk's end."""
+    kept = accesses(tmp_path, "open", "linux-6.11", open_consumes_path=True)
+    assert kept == pytest.approx(2 * 2, rel=0.04, abs=0.05)
 
 
 def many(path: Path, op: str, tasks: int, **options: Any) -> float:  # noqa: ANN401

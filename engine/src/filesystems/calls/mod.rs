@@ -74,6 +74,7 @@ pub struct Calls {
     pub(super) kill: Option<KillCosts>,
     fstat: FstatCall,
     creat_looks_first: bool,
+    open_consumes_path: bool,
     /// Inodes and dentries.
     pub files: InCore,
     pub(super) dentries: Dentries,
@@ -133,6 +134,7 @@ impl Calls {
             kill,
             fstat,
             creat_looks_first,
+            open_consumes_path: rules.open_consumes_path,
             files,
             dentries,
             root,

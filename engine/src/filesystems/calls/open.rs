@@ -12,7 +12,7 @@ impl Calls {
     }
 
     /// `open` of a name that exists and is cached, which takes `walk` and then `rest`. The walk takes a reference
-    /// (`complete_walk`), the open file another (`do_dentry_open`), and the walk's is given back (`terminate_walk`).
+    /// (`complete_walk`), the open file another (`do_dentry_open`), and the walk's is given back (`terminate_walk`), or it keeps that one.
     pub async fn open<M: Machine>(&self, m: &M, dir: DirId, file: &File, (walk, rest): (Time, Time)) {
         self.walk_to_open(m, file, walk).await;
         self.dentries.get(m, file).await;
@@ -38,7 +38,9 @@ impl Calls {
 
     /// The rest of an `open` whose dentry is known (`do_open`).
     pub async fn opened<M: Machine>(&self, m: &M, dir: DirId, file: &File, rest: Time) {
-        self.dentries.get(m, file).await;
+        if !self.open_consumes_path {
+            self.dentries.get(m, file).await;
+        }
         if file.writable {
             self.get_write_access(m, file);
         }
@@ -46,7 +48,9 @@ impl Calls {
         self.look_for_locks(m, file); // break_lease
         self.ask_directory(m, dir).await;
         m.run(Account::System, rest).await;
-        self.dentries.put(m, file).await;
+        if !self.open_consumes_path {
+            self.dentries.put(m, file).await;
+        }
         self.notify_parent(m).await; // fsnotify_open
     }
 
