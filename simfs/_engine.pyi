@@ -134,8 +134,8 @@ class _Machine(Protocol):
         """Make a free lock."""
     def drop_lock(self, lock: int, /) -> None:
         """Take back a free lock for reuse."""
-    def new_line(self, span: int, /) -> int:
-        """Make `span` neighbouring cache lines that are used together."""
+    def new_line(self, name: str, span: int, /) -> int:
+        """Make `span` neighbouring cache lines that are used together, for which results have this name."""
     def new_contents(self) -> int:
         """Make what a block of at most 256 cache lines holds."""
     def touch_contents(self, task: int, contents: int, first: int, end: int, access: str, /) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from simfs.results.run import Progress
 
 TABLES = (
-    "points", "locks", "lock_sites", "lock_kinds", "wakes", "delays", "requests", "latency", "latency_curves",
+    "points", "locks", "lock_sites", "lock_kinds", "lines", "wakes", "delays", "requests", "latency", "latency_curves",
     "measured", "scaling",
 )  # fmt: skip
 

@@ -65,7 +65,9 @@ impl Lru {
         let cpus_per_node = spec.machine.cpus_per_socket.clamp(1, cpus);
         let class = m.class("mm.lru_lock", "mm.lru_lock");
         Self {
-            nodes: (0..cpus.div_ceil(cpus_per_node)).map(|_| (m.new_lock(class), m.new_line(LINES))).collect(),
+            nodes: (0..cpus.div_ceil(cpus_per_node))
+                .map(|_| (m.new_lock(class), m.new_line("mm.lru list", LINES)))
+                .collect(),
             cpus_per_node,
             size: (c.lru_batch as u64).max(1),
             released: spec.kernel.rules.page_release,

@@ -37,6 +37,8 @@ pub struct RunResult {
     bytes: u64,
     latency: BTreeMap<&'static str, Latency>,
     locks: Vec<LockReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lines: Vec<LineReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     chains: Option<ChainReports>,
     laws: Vec<LawReport>,
@@ -81,6 +83,14 @@ struct WakeReport {
     stacked: u64,
     to_run_idle: Latency,
     to_run_busy: Latency,
+}
+
+/// Cache lines of one name that somebody waited for.
+#[derive(Serialize)]
+struct LineReport {
+    name: String,
+    transfers: u64,
+    waited_ns: f64,
 }
 
 #[derive(Serialize)]
@@ -201,6 +211,7 @@ impl RunResult {
             bytes: state.counters.bytes,
             latency: gathered(state.latencies().iter().map(|(name, h)| (*name, latency(h)))),
             locks: lock_reports(state),
+            lines: line_reports(state),
             chains: chains(state, outcome.stall.is_some()),
             laws: law_reports(&outcome.broken, state.chains.on()),
             stall: outcome.stall.map(|stall| StallReport::new(state, stall)),
@@ -267,6 +278,14 @@ fn lock_reports(state: &State) -> Vec<LockReport> {
     let mut used: Vec<_> = counted.filter(|(class, counts, _)| listed(class, counts)).collect();
     used.sort_by_key(|(class, counts, _)| (std::cmp::Reverse(counts.wait_total), class.name.clone()));
     used.into_iter().map(|(class, counts, of_locks)| lock_report(state, class, counts, of_locks)).collect()
+}
+
+fn line_reports(state: &State) -> Vec<LineReport> {
+    let mut named: Vec<_> = state.lines_by_name().into_iter().collect();
+    named.sort_by_key(|&(_, (_, waited))| std::cmp::Reverse(waited)); // stable: equal ones by name
+    let report =
+        |(name, (transfers, waited)): (&str, _)| LineReport { name: name.into(), transfers, waited_ns: to_ns(waited) };
+    named.into_iter().map(report).collect()
 }
 
 fn is_used(counts: &PlaceStats) -> bool {

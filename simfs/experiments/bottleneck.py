@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from simfs.results.chains import MOSTLY, does
+from simfs.results.chains import MOSTLY, MUCH, does
 from simfs.results.model import PointResult, quantity
 from simfs.results.summaries import LockSummary
 
@@ -27,7 +27,7 @@ DOING = ("run", "wait for a CPU", "sleep", "wait for a device")
 
 def bottleneck(point: PointResult, beside: Iterable[PointResult] = ()) -> str:
     """What tasks wait for longest, or how much slower they run than fewer of `beside`; empty where neither is much."""
-    return _longest_wait(point) or _slower(point, _alone(point, beside))
+    return _longest_wait(point) or _slower(point, _alone(point, beside)) or _lines(point)
 
 
 def _longest_wait(point: PointResult) -> str:
@@ -40,10 +40,25 @@ def _longest_wait(point: PointResult) -> str:
     if not locks:
         return ""
     lock = max(locks, key=lambda lock: lock.wait_total_ns)
-    if waits[lock] < WAITED * point.tasks:
+    waited, fetching = waits[lock] / point.tasks, _for_lines(point)
+    if waited < WAITED or (fetching >= MUCH and waited < fetching):
         return ""
     free = _free_percent(lock, point) if waits[lock] >= QUEUED else 0.0
     return f"{waits[lock]:.1f} tasks wait for {lock.name} on average{_holders(lock, free)}"
+
+
+def _for_lines(point: PointResult) -> float:
+    """The part of their time that tasks wait for cache lines that others use."""
+    waited = sum(line.waited_ns for line in point.lines)
+    return waited / (point.window_ns * point.replications * point.tasks)
+
+
+def _lines(point: PointResult) -> str:
+    """How long tasks wait for cache lines that others use, and for which most; empty where that is not long."""
+    if _for_lines(point) < MUCH:
+        return ""
+    share = f"{100 * _for_lines(point):.0f} % of their time"
+    return f"tasks wait {share} for cache lines that others use, mostly for that of {point.lines[0].name}"
 
 
 def _asleep_for_no_lock(point: PointResult, waiting: float) -> float:
@@ -105,6 +120,5 @@ def _slower(point: PointResult, alone: PointResult | None) -> str:
     times = (
         f"{quantity(here.mean, 'ns')} in the kernel, not {quantity(there.mean, 'ns')} as with {alone.tasks}"
     )
-    return (
-        f"an operation takes {times}, and not for locks: for cache lines that others change, or cold caches"
-    )
+    reason = _lines(point) or "cache lines that others change, or cold caches"
+    return f"an operation takes {times}, and not for locks: {reason}"

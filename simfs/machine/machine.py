@@ -163,9 +163,9 @@ class Machine:
         assert isinstance(completion, Completion)
         return completion
 
-    def new_line(self, span: int = 1) -> Line:
-        """Make `span` neighbouring cache lines that are used together."""
-        self.lines.append(Line(span))
+    def new_line(self, span: int = 1, name: str = "data") -> Line:
+        """Make `span` neighbouring cache lines that are used together, for which results have this name."""
+        self.lines.append(Line(span, name))
         return self.lines[-1]
 
     def new_device(self, hardware: Hardware) -> Device:
@@ -381,8 +381,10 @@ class Machine:
         for task in self.tasks:
             task.operations = 0
         for lock in self.locks:
-            lock.line.transfers = 0
+            lock.line.start_window()
             lock.held_total = 0
+        for line in self.lines:
+            line.start_window()
 
     def _check_laws(self, window: Time) -> None:
         length = self.now - window

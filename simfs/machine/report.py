@@ -53,6 +53,7 @@ def _measured(machine: Machine, operations: list[int]) -> dict[str, Any]:
         "bytes": counters.bytes,
         "latency": {name: _latency(machine.latencies[name]) for name in sorted(machine.latencies)},
         "locks": _locks(machine),
+        **_lines(machine),
     }
 
 
@@ -109,6 +110,21 @@ def _locks(machine: Machine) -> list[dict[str, Any]]:
     used = [c for c in machine.classes if _is_listed(c.statistics)]
     used.sort(key=lambda c: (-c.statistics.everywhere.wait_total, c.name))
     return [_lock(machine, lock_class) for lock_class in used]
+
+
+def _lines(machine: Machine) -> dict[str, Any]:
+    """By name the cache lines that somebody waited for, locks' and others'."""
+    named = [(line.name, line) for line in machine.lines]
+    named += [(lock.lock_class.name, lock.line) for lock in machine.locks if not lock.lies_in_another]
+    found: dict[str, list[int]] = {}
+    for name, line in named:
+        if line.waited:
+            sums = found.setdefault(name, [0, 0])
+            sums[0] += line.transfers
+            sums[1] += line.waited
+    longest = sorted(found.items(), key=lambda item: (-item[1][1], item[0]))
+    lines = [{"name": name, "transfers": moved, "waited_ns": to_ns(time)} for name, (moved, time) in longest]
+    return {"lines": lines} if lines else {}
 
 
 def _is_listed(statistics: ClassStatistics) -> bool:

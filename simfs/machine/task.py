@@ -202,8 +202,10 @@ class Task:
         if access in (Access.STORE, Access.WRITE):
             self.stores_until = max(self.stores_until, done)
             done = at + topology.hit
-        elif queues and done > at + without_transfer(topology, access):
-            self.queued_until = done
+        elif done > at + without_transfer(topology, access):
+            line.waited += done - at
+            if queues:
+                self.queued_until = done
         self.segment.debt = done - now
 
     def _load_and_store(self, line: Line) -> None:

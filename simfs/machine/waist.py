@@ -103,9 +103,9 @@ class Waist:
         """Take back a completion for reuse."""
         self.drop_lock(completion)
 
-    def new_line(self, span: int) -> int:
-        """Make neighbouring cache lines."""
-        self.machine.new_line(span)
+    def new_line(self, name: str, span: int) -> int:
+        """Make neighbouring cache lines, for which results have this name."""
+        self.machine.new_line(span, name)
         return len(self.machine.lines) - 1
 
     def new_contents(self) -> int:

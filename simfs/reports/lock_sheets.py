@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simfs.reports.layout import Sheet, new_table
-from simfs.reports.numbers import NOTHING, counted, duration
+from simfs.reports.numbers import NOTHING, counted, duration, percent
 from simfs.results.focus import focus, focus_tasks
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.run_result import LockSite
@@ -14,6 +14,12 @@ TOP_LOCKS = 5
 
 HOLDER = "holder %:\nrun/queue\n/sleep/dev"
 """How holders spent their time."""
+
+TOP_LINES = 4
+"""Cache lines shown of each variant."""
+
+LEAST = 0.01
+"""Part of the tasks' time from which on waiting for a line is shown."""
 
 FIRST_LOCKS = 2
 """Locks shown of each variant where variants are compared."""
@@ -72,6 +78,27 @@ def locks_of_all(result: ScenarioResult) -> list[Sheet]:
             )
             name = ""
     return [table] if found else []
+
+
+def lines(result: ScenarioResult) -> list[Sheet]:
+    """Of each variant the cache lines that tasks waited for longest, if they did for some part of their time."""
+    table = new_table(f"Cache lines by total wait, {counted(focus_tasks(result), 'task')}")
+    table.add_column("variant")
+    table.add_column("line", names_rows=True)
+    table.add_column("tasks' time %", justify="right")
+    for name, leaves in (("total wait", 2), ("transfers", 1), ("a transfer", 3)):
+        table.add_column(name, leaves=leaves, justify="right")
+    told = ""
+    for point in focus(result):
+        time = point.window_ns * point.replications * point.tasks
+        for line in [line for line in point.lines if line.waited_ns >= LEAST * time][:TOP_LINES]:
+            name = result.title(point.variant) if point.variant != told else ""
+            told = point.variant
+            each, share = line.waited_ns / line.transfers, percent(100 * line.waited_ns / time)
+            table.add_row(
+                name, line.name, share, duration(line.waited_ns), f"{line.transfers:,}", duration(each)
+            )
+    return [table] if told else []
 
 
 def waited(point: PointResult) -> list[LockSummary]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from simfs.reports.accuracy import levels
 from simfs.reports.layout import Sheet, new_table, report_console
-from simfs.reports.lock_sheets import locks, locks_of_all, waited, where
+from simfs.reports.lock_sheets import lines, locks, locks_of_all, waited, where
 from simfs.reports.numbers import NOTHING, counted, duration, percent, plain, plural, plus_minus
 from simfs.reports.tournament import tournament
 from simfs.reports.variants import side_by_side
@@ -78,7 +78,7 @@ def sheets(result: ScenarioResult) -> list[Sheet]:
         return tournament(result)
     parts = [
         *curves(result), *metrics(result), *scaling(result), *operations(result), *wakes(result), *requests(result),
-        *locks(result),
+        *locks(result), *lines(result),
     ]  # fmt: skip
     return [*parts, *_held_against(result)]
 

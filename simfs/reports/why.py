@@ -29,6 +29,8 @@ def print_why(found: Why, *, owners: bool = False, console: Console | None = Non
     console = console or report_console()
     first = owners_sheet(found) if owners else chains_sheet(found)
     tables = [first, path_sheet(found), *_holders(found), holds_sheet(found)] if found.waits else []
+    if found.lines:
+        tables.append(lines_sheet(found))
     if found.sleeps:
         tables.append(sleeps_sheet(found))
     console.print(Group(Padding(Text(f"-> {found.sentence}"), (0, 0, 1, 0)), *tables))
@@ -104,6 +106,21 @@ def _holders(found: Why) -> list[Sheet]:
             if share >= LEAST:
                 table.add_row(lock, percent(share), _doing(had))
     return [table]
+
+
+def lines_sheet(found: Why) -> Sheet:
+    """Which cache lines tasks wait for because others use them."""
+    table = new_table("Cache lines that tasks waited for")
+    table.add_column("tasks' time %", justify="right")
+    table.add_column("waited", leaves=2, justify="right")
+    table.add_column("transfers", leaves=1, justify="right")
+    table.add_column("a transfer", leaves=3, justify="right")
+    table.add_column("line")
+    for line in found.lines[:TOP]:
+        share = percent(100 * line.waited_ns / found.task_time_ns)
+        each = duration(line.waited_ns / line.transfers)
+        table.add_row(share, duration(line.waited_ns), f"{line.transfers:,}", each, line.name)
+    return table
 
 
 def sleeps_sheet(found: Why) -> Sheet:

@@ -11,7 +11,7 @@ from simfs.results.by_run import estimates
 from simfs.results.chains import pooled_chains
 from simfs.results.marks import marks, observed, two_groups
 from simfs.results.model import Comparison, Finding, MeasuredRow, PointResult, Value, quantity, short
-from simfs.results.pooling import pooled_latencies, pooled_locks, pooled_wakes
+from simfs.results.pooling import pooled_latencies, pooled_lines, pooled_locks, pooled_wakes
 from simfs.results.run_result import CpuTime, RunResult
 from simfs.results.statistics import LEVEL, Estimate, batch_means, interval, jain, max_min, mser, two_stage
 from simfs.results.summaries import CpuShares, LatencyIntervals
@@ -118,6 +118,7 @@ def _pooled(runs: Sequence[RunResult]) -> dict[str, Any]:
         "requests_per_s": {op: took.count / seconds for op, took in requests.items()},
         "latency": pooled_latencies([r.latency for r in runs]),
         "locks": pooled_locks(runs),
+        "lines": pooled_lines(runs),
         "chains": pooled_chains(runs) if all(run.chains for run in runs) else None,
     }
 

@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from simfs._engine import Histogram
-from simfs.results.run_result import Chains, HolderTime, Holds, RunResult, SleepTime, Strict, WaitChain
+from simfs.results.pooling import pooled_lines
+from simfs.results.run_result import (
+    Chains,
+    HolderTime,
+    Holds,
+    LineStats,
+    RunResult,
+    SleepTime,
+    Strict,
+    WaitChain,
+)
 
 WORDS = {
     "running": "runs",
@@ -48,6 +58,9 @@ SLEEPS = {
 
 LITTLE = 0.01
 """Part of the tasks' time below which waiting for locks is no answer."""
+
+MUCH = 0.1
+"""Part of the tasks' time from which on waiting for cache lines is told where locks are not the reason."""
 
 MOSTLY = 0.5
 """Part of the tasks' time from which on sleep for no lock is told."""
@@ -102,6 +115,8 @@ class Why(Strict):
     holders: tuple[HolderTime, ...]
     sleeps: tuple[SleepTime, ...] = ()
     holds: tuple[Holds, ...] = ()
+    lines: tuple[LineStats, ...] = ()
+    """Cache lines that somebody waited for, which is no wait for a lock."""
 
     @classmethod
     def of(cls, point: str, variant: str, runs: Sequence[RunResult]) -> Why:
@@ -119,6 +134,7 @@ class Why(Strict):
             holders=chains.holders,
             sleeps=chains.sleeps,
             holds=chains.holds,
+            lines=pooled_lines(runs),
         )
 
     @property
@@ -165,16 +181,26 @@ class Why(Strict):
     def sentence(self) -> str:
         """The answer in one sentence."""
         if not self.waits:
-            return f"no task waited for a lock{self._sleep()}"
+            return f"no task waited for a lock{self._fetch()}{self._sleep()}"
         most = self.on_path()[0]
         if self.wait_ns < LITTLE * self.task_time_ns:
-            share = f"{100 * self.wait_ns / self.task_time_ns:.2f} % of their time"
-            return f"locks are not the reason: tasks wait for them {share}, mostly for {most.lock}{self._sleep()}"
+            share = f"{100 * self.wait_ns / self.task_time_ns:.2f} % of their time, mostly for {most.lock}"
+            return f"locks are not the reason: tasks wait for them {share}{self._fetch()}{self._sleep()}"
         owner = next(owner for owner in self.owners() if owner.lock == self._ends_most())
         at = "" if most.lock == owner.lock else f", which leads to {owner.lock}"
         return (
             f"{most.passes_percent:.0f} % of all waiting is for {most.lock}{at}; the largest cause "
             f"({owner.percent:.0f} %): {does(owner.holder, owner.reason, owner.function)}"
+        )
+
+    def _fetch(self) -> str:
+        """Which cache lines tasks wait for, if they do for a good part of their time."""
+        fetched = sum(line.waited_ns for line in self.lines)
+        if fetched < MUCH * self.task_time_ns:
+            return ""
+        share = f"{100 * fetched / self.task_time_ns:.0f} % of their time"
+        return (
+            f"; tasks wait {share} for cache lines that others use, mostly for that of {self.lines[0].name}"
         )
 
     def _sleep(self) -> str:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from simfs.results.marks import Groups, Mark
 from simfs.results.paused import Paused
-from simfs.results.run_result import Chains, Stall, Strict
+from simfs.results.run_result import Chains, LineStats, Stall, Strict
 from simfs.results.statistics import Estimate
 from simfs.results.summaries import CpuShares, LatencyIntervals, LockSummary, PooledLatency, WakesSummary
 from simfs.scenario.measured.metrics import metric as known_metric
@@ -204,6 +204,7 @@ class PointResult(Strict):
     latency: dict[str, PooledLatency]
     latency_intervals: dict[str, LatencyIntervals] = Field(default_factory=dict)
     locks: tuple[LockSummary, ...] = Field(description="by total wait, longest first")
+    lines: tuple[LineStats, ...] = Field(default=(), description="by time waited, longest first")
     chains: Chains | None = Field(None, description="why everybody waited, if that was recorded")
     measured: tuple[Comparison, ...] = ()
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from simfs._engine import Histogram
-from simfs.results.run_result import Latency, LockCounts, LockKind, LockSite, LockStats, RunResult, Wakes
+from simfs.results.run_result import (
+    Latency,
+    LineStats,
+    LockCounts,
+    LockKind,
+    LockSite,
+    LockStats,
+    RunResult,
+    Wakes,
+)
 from simfs.results.summaries import CURVE, LockKindSummary, LockSummary, PooledLatency, WakesSummary
 
 _LOCK_MAXIMA = {"instances", "wait_max_ns", "hold_max_ns", "still_waiting_max_ns"}
@@ -36,6 +45,22 @@ def pooled_locks(runs: Sequence[RunResult]) -> tuple[LockSummary, ...]:
     names = dict.fromkeys(lock.name for lock in every)
     locks = [_lock([lock for lock in every if lock.name == name]) for name in names]
     return tuple(sorted(locks, key=lambda lock: (-lock.wait_total_ns, lock.name)))
+
+
+def pooled_lines(runs: Sequence[RunResult]) -> tuple[LineStats, ...]:
+    """The cache lines of each name over the runs in which somebody waited for them, the longest wait first."""
+    of: dict[str, list[LineStats]] = {}
+    for line in (line for run in runs for line in run.lines):
+        of.setdefault(line.name, []).append(line)
+    lines = [
+        LineStats(
+            name=name,
+            transfers=sum(line.transfers for line in same),
+            waited_ns=sum(line.waited_ns for line in same),
+        )
+        for name, same in of.items()
+    ]
+    return tuple(sorted(lines, key=lambda line: (-line.waited_ns, line.name)))
 
 
 def _latency(parts: Sequence[Latency], at: Sequence[float] = ()) -> PooledLatency:

@@ -81,6 +81,16 @@ class LockCounts(Strict):
     wait_total_ns: NonNegativeFloat
 
 
+class LineStats(Strict):
+    """Cache lines of one name that somebody waited for: of locks of a class, or of what else lies in them."""
+
+    name: str
+    transfers: NonNegativeInt
+    waited_ns: NonNegativeFloat = Field(
+        description="time that tasks waited for these lines, with the transfers before theirs"
+    )
+
+
 class LockSite(LockCounts):
     """One place in the program that took a lock."""
 
@@ -254,6 +264,7 @@ class RunResult(Strict):
     )
     latency: dict[str, Latency]
     locks: tuple[LockStats, ...]
+    lines: tuple[LineStats, ...] = ()
     chains: Chains | None = None
     laws: tuple[Law, ...]
     stall: Stall | None = None

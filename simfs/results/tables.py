@@ -108,6 +108,12 @@ def _lock_kinds(result: ScenarioResult) -> Iterable[Row]:
                 yield row | _took("grant_to_run", kind.grant_to_run)
 
 
+def _lines(result: ScenarioResult) -> Iterable[Row]:
+    for p in result.points:
+        for line in p.lines:
+            yield _key(p, result) | {"line": line.name} | line.model_dump(exclude={"name"})
+
+
 def _chains(result: ScenarioResult) -> Iterable[Row]:
     for p in result.points:
         for chain in p.chains.waits if p.chains else ():
@@ -220,6 +226,7 @@ def _empty(name: str, result: ScenarioResult) -> Sequence[str]:
             "locks": ["lock", *_OF_LOCK, "wait_mean_ns", "caller"],
             "lock_sites": ["lock", "site", *LockCounts.model_fields],
             "lock_kinds": ["lock", *_OF_KIND, *_took("grant_to_run", None)],
+            "lines": ["line", "transfers", "waited_ns"],
             "chains": list(CHAIN_COLUMNS),
             "wakes": [*_OF_WAKES, *_took("to_run", None), "over_1ms_percent"],
             "delays": ["what", *_OF_TIME],
@@ -236,6 +243,7 @@ MAKERS: Mapping[str, Callable[[ScenarioResult], Iterable[Row]]] = {
     "locks": _locks,
     "lock_sites": _lock_sites,
     "lock_kinds": _lock_kinds,
+    "lines": _lines,
     "chains": _chains,
     "wakes": _wakes,
     "delays": _delays,

@@ -10,8 +10,15 @@ STATISTICS = [
     Fault(
         "warm-up: line transfers are kept",
         M + "cpus/accounts.rs",
-        "self.lock_lines.iter_mut().for_each(|line| line.transfers = 0);",
-        "self.lock_lines.iter_mut().for_each(|line| line.transfers *= u64::from(FAULT));",
+        "self.lock_lines.iter_mut().chain(&mut self.lines).for_each(Line::start_window);",
+        "self.lock_lines.iter_mut().chain(&mut self.lines).filter(|_| !FAULT).for_each(Line::start_window);",
+    ),
+    Fault(
+        "lines: the time of a store that waits in the store buffer counts, too",
+        M + "task.rs",
+        "            self.stores_until = self.stores_until.max(done);\n            self.segment.debt += topology.hit;",
+        "            self.stores_until = self.stores_until.max(done);\n            if FAULT { line.waited += done - at; }\n"
+        "            self.segment.debt += topology.hit;",
     ),
     Fault(
         "warm-up: holds are kept",

@@ -162,7 +162,7 @@ measure: {duration: 2 ms, warmup: 1 ms, replications: 2}
 
 
 def test_operations_that_get_slower_without_a_lock_are_told_with_their_times(tmp_path: Path) -> None:
-    """Handles meet in the counts of the running transaction: lines, and no lock that anybody waits for."""
+    """Handles meet in the counts of the running transaction: a line, and no lock that anybody waits for."""
     file = tmp_path / "appends.yaml"
     file.write_text(APPENDS)
     answer = simfs.load(file).run()
@@ -173,6 +173,9 @@ def test_operations_that_get_slower_without_a_lock_are_told_with_their_times(tmp
     said = re.search(r"takes ([\d.]+) us in the kernel, not ([\d.]+) us as with 1,", answer.answer)
     assert said
     assert float(said[1]) == pytest.approx(all_.system_ns_per_operation.mean / 1000, rel=1e-3)
+    longest = max(all_.lines, key=lambda line: line.waited_ns)
+    assert longest.name == "ext4.t_updates"
+    assert f"mostly for that of {longest.name}" in answer.answer
 
 
 def test_variants_that_differ_in_nothing_that_matters_are_told_to_be_the_same() -> None:

@@ -12,7 +12,7 @@ from simfs.cli import app
 from simfs.experiments.waits_at import NoTaskError, WaitGraph, graph_of
 from simfs.reports.wait_graph import dot, text
 from simfs.results.chains import OnPath, Why, does, folded
-from simfs.results.run_result import HolderTime, Link, SleepTime, WaitChain
+from simfs.results.run_result import HolderTime, LineStats, Link, SleepTime, WaitChain
 
 QUICK = ("lock-cycle", "--variant", "semaphore", "--set", "measure.duration=200 us", "--quick")
 
@@ -47,6 +47,27 @@ def test_the_answer_names_the_lock_and_the_reason() -> None:
     assert FOUND.sentence == (
         "90 % of all waiting is for xfs.AGI; the largest cause (90 %): create sleeps until a timer rings (xfs_iget)"
     )
+
+
+def test_where_locks_are_not_the_reason_the_line_that_tasks_wait_for_is_named() -> None:
+    lines = (
+        LineStats(name="vfs.d_lock", transfers=100, waited_ns=60_000),
+        LineStats(name="vfs.i_writecount", transfers=10, waited_ns=5_000),
+    )
+    fetched = FOUND.model_copy(update={"task_time_ns": 100_000, "lines": lines})
+    said = "tasks wait 65 % of their time for cache lines that others use, mostly for that of vfs.d_lock"
+    assert fetched.sentence.endswith(f"mostly for xfs.AGI; {said}")
+    nobody = fetched.model_copy(update={"waits": ()})
+    assert nobody.sentence == f"no task waited for a lock; {said}"
+    little = fetched.model_copy(update={"task_time_ns": 1_000_000})
+    assert "cache lines" not in little.sentence
+
+
+def test_why_names_the_line_of_the_dentry_that_all_open() -> None:
+    done = why("open-refs", "--variant", "before", "--quick")
+    assert done.exit_code == 0
+    assert "mostly for that of vfs.d_lock" in " ".join(done.stdout.split("\n\n")[0].split())
+    assert "Cache lines that tasks waited for" in done.stdout
 
 
 def test_waits_that_are_next_to_nothing_are_not_called_the_reason() -> None:

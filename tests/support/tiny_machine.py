@@ -165,7 +165,7 @@ class TinyMachine:
     def drop_lock(self, lock: int) -> None:
         assert not self.locks[lock]
 
-    def new_line(self, span: int) -> int:
+    def new_line(self, name: str, span: int) -> int:
         self.lines += 1
         return self.lines - 1
 

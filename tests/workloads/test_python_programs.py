@@ -229,6 +229,21 @@ def test_lines_that_others_write_cost_a_transfer() -> None:
     assert together.latency["touch"].mean_ns > 1.5 * alone.latency["touch"].mean_ns
 
 
+def test_who_does_nothing_but_wait_for_a_line_is_told_to_wait_for_it_all_the_time() -> None:
+    def worker(task: Task) -> Program:
+        step = task.steps(task.begin(), task.touch(task.shared), task.end("add"))
+        while True:
+            yield step
+
+    def shares(tasks: int) -> list[float]:
+        result = simulate(worker, lambda machine: machine.new_line(), spec(tasks=tasks))
+        assert {line.name for line in result.lines} <= {"data"}
+        return [line.waited_ns / (tasks * result.window_ns) for line in result.lines]
+
+    assert shares(1) == []
+    assert shares(4) == [pytest.approx(1, abs=0.01)]
+
+
 def test_what_lies_beside_a_lock_is_in_the_line_of_its_word() -> None:
     def take_ns(*, beside: bool) -> float:
         def worker(task: Task) -> Program:

@@ -40,7 +40,7 @@ impl ComparedCounter {
         let batch = (2 * cpus).max(32); // compute_batch_value
         Self {
             lock: m.new_lock(m.class("vfs.percpu_counter", "vfs.percpu_counter")),
-            parts: (0..cpus).map(|_| m.new_line(1)).collect(),
+            parts: (0..cpus).map(|_| m.new_line("vfs.percpu counter parts", 1)).collect(),
             time: Time::from(cpus) * each,
             enough: u64::from(batch) * u64::from(cpus),
         }

@@ -137,8 +137,9 @@ impl Machine for Context {
         s.free_locks.entry(class).or_default().push(lock);
     }
 
-    fn new_line(&self, span: u32) -> LineId {
+    fn new_line(&self, name: &'static str, span: u32) -> LineId {
         let mut s = self.state();
+        s.line_names.push(name);
         s.lines.push(super::caches::line::Line::new(span));
         (s.lines.len() - 1) as LineId
     }

@@ -110,6 +110,8 @@ pub struct State {
     pub(super) lock_numbers: u32,
     pub(super) free_locks: BTreeMap<ClassId, Vec<LockId>>,
     pub(super) lines: Vec<Line>,
+    /// What results call them.
+    pub(super) line_names: Vec<&'static str>,
     /// What blocks hold that CPUs change in turn.
     pub(super) contents: Vec<Contents>,
     pub(super) devices: Devices,
@@ -201,6 +203,7 @@ impl State {
             lock_numbers: 0,
             free_locks: BTreeMap::new(),
             lines: Vec::new(),
+            line_names: Vec::new(),
             contents: Vec::new(),
             devices: Devices::default(),
             rcu: None,

@@ -394,8 +394,11 @@ impl Task {
             return;
         }
         self.segment.debt = done - now;
-        if queues && done > at + topology.without_transfer(access) {
-            self.queued_until = done;
+        if done > at + topology.without_transfer(access) {
+            line.waited += done - at;
+            if queues {
+                self.queued_until = done;
+            }
         }
     }
 

@@ -26,7 +26,8 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
     let (parallelism, lines) = (w.number("device_parallelism") as u32, w.number("data_lines") as u32);
     let (first, second, device, data) = host.setup(|m| {
         let class = m.class("lock", "lock");
-        let (device, data) = (m.new_device(Hardware::serving(parallelism, 0)), (lines > 0).then(|| m.new_line(lines)));
+        let (device, data) =
+            (m.new_device(Hardware::serving(parallelism, 0)), (lines > 0).then(|| m.new_line("data", lines)));
         (m.new_lock(class), nested.then(|| m.new_lock(class)), device, data)
     });
     for load in spec.loads() {

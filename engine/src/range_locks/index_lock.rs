@@ -60,7 +60,7 @@ pub struct PthreadMutex {
 
 impl PthreadMutex {
     fn new<M: Machine>(m: &M, syscall: Time) -> Self {
-        Self { line: m.new_line(1), syscall, word: Cell::new(0), sleepers: RefCell::default() }
+        Self { line: m.new_line("range_lock.mutex", 1), syscall, word: Cell::new(0), sleepers: RefCell::default() }
     }
 
     async fn lock<M: Machine>(&self, m: &M) {

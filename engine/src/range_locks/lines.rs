@@ -21,7 +21,7 @@ impl Lines {
         let line = {
             let mut of = self.of.borrow_mut();
             while of.len() <= node as usize {
-                of.push(m.new_line(self.span));
+                of.push(m.new_line("range_lock.nodes", self.span));
             }
             of[node as usize]
         };

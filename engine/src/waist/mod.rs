@@ -88,8 +88,8 @@ pub trait Machine: Clone + 'static {
     }
     /// Gives back a free lock for reuse.
     fn drop_lock(&self, lock: LockId);
-    /// `span` neighbouring cache lines that are used together.
-    fn new_line(&self, span: u32) -> LineId;
+    /// `span` neighbouring cache lines that are used together, for which results have this name.
+    fn new_line(&self, name: &'static str, span: u32) -> LineId;
     /// A block of a structure with these lines, none of which is in another: made just now, or last used so many bytes ago.
     fn new_block(&self, lines: Range<LineId>, ago: Option<u64>) -> CachedId;
     /// Uses so many bytes of a block. If more other bytes than a cache holds were used there since its last use, its lines are in

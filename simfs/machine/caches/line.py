@@ -56,8 +56,10 @@ class Coming:
 class Line:
     """One cache line, or `span` neighbouring ones that are always used together."""
 
-    def __init__(self, span: int = 1) -> None:
+    def __init__(self, span: int = 1, name: str = "") -> None:
         self.span = span
+        self.name = name
+        """What results call it, if it is no lock's."""
         self.owner: int | None = None
         self.sharers: set[int] = set()
         self.busy_until: Time = 0
@@ -72,6 +74,8 @@ class Line:
         self._coming: list[Coming] = []
         """To whom it comes by loads, in this order, where loads may take it."""
         self.transfers = 0
+        self.waited: Time = 0
+        """How long tasks have waited for it, with the transfers before theirs."""
         self.home = Home.CORE
         """What has it, if it was driven out of the cores' own caches."""
 
@@ -100,6 +104,10 @@ class Line:
             self._coming = [load for load in self._coming if load.at >= at]
             self._coming.append(Coming(cpu, self.busy_until, takes=self.owner == cpu))
         return self.busy_until - at
+
+    def start_window(self) -> None:
+        """What is counted of it begins anew."""
+        self.transfers = self.waited = 0
 
     def _has_just_come(self, cpu: int, at: Time) -> bool:
         """Whether it has come to `cpu` just now by a load that takes it.

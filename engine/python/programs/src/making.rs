@@ -77,7 +77,7 @@ impl<M: waist::Machine> Making for M {
     }
 
     fn new_line(&self, span: u32) -> LineId {
-        self.new_line(span)
+        self.new_line("data", span)
     }
 
     fn new_completion(&self) -> LockId {

@@ -173,8 +173,8 @@ impl Machine for Foreign {
         self.tell("drop_lock", (lock,));
     }
 
-    fn new_line(&self, span: u32) -> LineId {
-        self.ask("new_line", (span,))
+    fn new_line(&self, name: &'static str, span: u32) -> LineId {
+        self.ask("new_line", (name, span))
     }
 
     fn new_contents(&self) -> ContentsId {

@@ -54,7 +54,7 @@ impl FsRoot {
             delalloc,
             times,
             objectid_mutex: m.new_lock(m.class("btrfs.objectid_mutex", "btrfs.objectid_mutex")),
-            objectid: m.new_line(1),
+            objectid: m.new_line("btrfs.free_objectid", 1),
             next_ino: Cell::new(root_directory_of(number) + 1),
         }
     }

@@ -197,7 +197,7 @@ impl Btrfs {
             fsync: Fsync::new(costs)?,
             transaction,
             delayed: RefCell::default(),
-            delayed_line: m.new_line(count("btrfs_delayed.root")?),
+            delayed_line: m.new_line("btrfs.delayed_root", count("btrfs_delayed.root")?),
             workers: Workers::new(m, &pools, most),
             delays_new_inodes: kernel.delays_new_inodes,
             nodatacow: kernel.nodatacow,
@@ -244,7 +244,7 @@ impl Btrfs {
             i_rwsem: self.sb.new_directory(m),
             delayed: m.new_lock(m.class("btrfs.delayed_node", "btrfs.delayed_node")),
             log_mutex: m.new_lock(m.class("btrfs.directory log_mutex", "btrfs.log_mutex")),
-            line: m.new_line(self.directory_lines),
+            line: m.new_line("btrfs.directory", self.directory_lines),
         };
         let mut directories = self.directories.borrow_mut();
         let made = if self.new_directories && !is_root_directory(ino) { self.transid() } else { 0 };

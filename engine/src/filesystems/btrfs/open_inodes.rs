@@ -44,13 +44,13 @@ impl OpenInodes {
         let lines = costs.number("btrfs_root.inodes")? as u32;
         Ok(Self {
             lock: m.new_lock(m.class("btrfs.inode_lock", "btrfs.inode_lock")),
-            neighbours: m.new_line(lines),
+            neighbours: m.new_line("btrfs.inode_tree", lines),
             lines,
             hold: costs.sum(&["inode_index"])?,
             node: if tree { node } else { 0 },
             edge: if tree { edge(m) } else { Vec::new() },
             entered: Cell::new(0),
-            refs: costs.rules().inodes_hold_root.then(|| m.new_line(1)),
+            refs: costs.rules().inodes_hold_root.then(|| m.new_line("btrfs.root refs", 1)),
             inodes: Rc::new(Cell::new(costs.number("cached_inodes")? as u64)),
         })
     }
@@ -59,10 +59,10 @@ impl OpenInodes {
     pub fn another<M: Machine>(&self, m: &M) -> Self {
         Self {
             lock: m.new_lock(m.class("btrfs.inode_lock", "btrfs.inode_lock")),
-            neighbours: m.new_line(self.lines),
+            neighbours: m.new_line("btrfs.inode_tree", self.lines),
             edge: if self.edge.is_empty() { Vec::new() } else { edge(m) },
             entered: Cell::new(0),
-            refs: self.refs.map(|_| m.new_line(1)),
+            refs: self.refs.map(|_| m.new_line("btrfs.root refs", 1)),
             inodes: Rc::default(),
             ..*self
         }
@@ -143,5 +143,7 @@ impl OpenInodes {
 }
 
 fn edge<M: Machine>(m: &M) -> Vec<[LineId; 2]> {
-    (0..LOW_LEVELS).map(|_| [m.new_line(NODE_LINES), m.new_line(NODE_LINES)]).collect()
+    (0..LOW_LEVELS)
+        .map(|_| [m.new_line("btrfs.inode_tree", NODE_LINES), m.new_line("btrfs.inode_tree", NODE_LINES)])
+        .collect()
 }

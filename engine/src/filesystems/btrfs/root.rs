@@ -181,8 +181,12 @@ impl Root {
             buffers.resize(block as usize + 1, None);
         }
         *buffers[block as usize].get_or_insert_with(|| {
-            let (lock, refs) = (m.new_lock(self.classes[level]), m.new_line(self.ref_lines));
-            let (head, probes) = (m.new_line(self.head_lines), std::array::from_fn(|_| m.new_line(1)));
+            let (lock, refs) =
+                (m.new_lock(self.classes[level]), m.new_line("btrfs.extent buffer refs", self.ref_lines));
+            let (head, probes) = (
+                m.new_line("btrfs.tree block", self.head_lines),
+                std::array::from_fn(|_| m.new_line("btrfs.tree block", 1)),
+            );
             let memory = m.new_block(refs..probes[MOST_PROBES - 1] + 1, self.used_ago(block));
             BlockBuffer { lock, refs, head, probes, memory, contents: m.new_contents() }
         })

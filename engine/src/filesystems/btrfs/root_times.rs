@@ -25,7 +25,7 @@ impl RootTimes {
 
     fn of_lines<M: Machine>(m: &M, lines: u32) -> Self {
         let lock = m.new_lock(m.class("btrfs.root_item_lock", "btrfs.root_item_lock"));
-        Self { lock, times: m.new_line(lines), lines }
+        Self { lock, times: m.new_line("btrfs.root item times", lines), lines }
     }
 }
 

@@ -85,7 +85,7 @@ impl Calls {
 
     /// `get_write_access`: an addition to `i_writecount` by compare-and-exchange.
     fn get_write_access<M: Machine>(&self, m: &M, file: &File) {
-        let line = self.writers.get_or_make(file.inode, || m.new_line(1));
+        let line = self.writers.get_or_make(file.inode, || m.new_line("vfs.i_writecount", 1));
         m.touch(line, Access::Read);
         m.touch(line, Access::Atomic);
     }

@@ -117,7 +117,7 @@ impl Ext4 {
                 let left = &mut all[dir as usize];
                 (left.i_rwsem, left.line, std::mem::take(&mut left.leaves))
             }
-            None => (self.sb.new_directory(m), m.new_line(self.directory_lines), RefCell::default()),
+            None => (self.sb.new_directory(m), m.new_line("ext4.directory", self.directory_lines), RefCell::default()),
         };
         let directory = Directory {
             i_rwsem,

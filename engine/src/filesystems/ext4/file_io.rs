@@ -87,8 +87,13 @@ impl FileIo {
     pub fn open<M: Machine>(&self, m: &M, slot: u32, i_rwsem: LockId, laid: LaidOut) -> Rc<PageCache> {
         let pages = Rc::new(PageCache::of(laid.bytes, laid.cached));
         let unwritten = if laid.unwritten { Unwritten::all(laid.bytes) } else { Unwritten::default() };
-        let file =
-            OpenFile { i_rwsem, dio_count: m.new_line(1), pages: pages.clone(), unwritten, user: Cell::default() };
+        let file = OpenFile {
+            i_rwsem,
+            dio_count: m.new_line("vfs.i_dio_count", 1),
+            pages: pages.clone(),
+            unwritten,
+            user: Cell::default(),
+        };
         self.files.put(slot, Rc::new(file));
         pages
     }

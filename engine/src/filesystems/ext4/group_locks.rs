@@ -50,7 +50,8 @@ const COUNTS: u32 = 4;
 impl FlexGroups {
     /// Those of so many groups.
     pub fn new<M: Machine>(m: &M, groups: u64, locks: &GroupLocks) -> Self {
-        let counts = (0..groups.div_ceil(u64::from(FLEX * COUNTS))).map(|_| m.new_line(1)).collect();
+        let counts =
+            (0..groups.div_ceil(u64::from(FLEX * COUNTS))).map(|_| m.new_line("ext4.s_flex_groups", 1)).collect();
         Self { counts, beside: locks.busy.0 }
     }
 
@@ -73,7 +74,7 @@ impl GroupLocks {
     pub fn new<M: Machine>(m: &M, groups: u64) -> Self {
         let class = m.class("ext4.group lock", "ext4.group_spin");
         let locks = (0..groups.min(u64::from(LOCKS))).map(|_| m.new_lock(class)).collect();
-        Self { locks, busy: (m.new_line(1), Rc::default()) }
+        Self { locks, busy: (m.new_line("ext4.s_lock_busy", 1), Rc::default()) }
     }
 
     fn of(&self, group: u32) -> LockId {

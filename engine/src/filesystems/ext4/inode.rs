@@ -69,7 +69,7 @@ impl GroupLines {
         let heads = sum(&["ext4_bitmap.struct", "ext4_group_desc.struct", "ext4_group_info.struct"])? as u32;
         let lines = [heads - 2, 1, 1, sum(&["ext4_bitmap.data"])? as u32, sum(&["ext4_group_desc.data"])? as u32];
         let bytes = lines.iter().sum::<u32>() * LINE_BYTES;
-        let [heads, count, alloc_sem, bitmap, descriptor] = lines.map(|span| m.new_line(span));
+        let [heads, count, alloc_sem, bitmap, descriptor] = lines.map(|span| m.new_line("ext4.inode bitmap", span));
         let memory = m.new_block(heads..descriptor + 1, None);
         Ok(Self { heads, count, alloc_sem, bitmap, descriptor, memory, bytes })
     }

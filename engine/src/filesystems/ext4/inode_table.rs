@@ -149,10 +149,10 @@ impl InodeTable {
         if used.len() <= block {
             used.resize(block + 1, None);
         }
-        let state = || self.sets_bits.then(|| m.new_line(1));
+        let state = || self.sets_bits.then(|| m.new_line("ext4.inode table b_state", 1));
         *used[block].get_or_insert_with(|| Buffer {
             memory: m.new_block(0..0, None),
-            count: m.new_line(1),
+            count: m.new_line("ext4.inode table b_count", 1),
             state: state(),
         })
     }

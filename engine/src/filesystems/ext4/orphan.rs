@@ -100,9 +100,9 @@ impl Orphans {
             lock: m.new_lock(m.class("ext4.orphan lock", "ext4.orphan")),
             superblock: Superblock {
                 locked: costs.rules().locked_superblock,
-                buffer: m.new_line(1),
-                last_orphan: m.new_line(1),
-                checksum: m.new_line(1),
+                buffer: m.new_line("ext4.superblock b_count", 1),
+                last_orphan: m.new_line("ext4.s_last_orphan", 1),
+                checksum: m.new_line("ext4.s_checksum", 1),
             },
             list: Lists::default(),
             inodes: Inodes {

@@ -25,7 +25,7 @@ impl LookupCount {
     fn new<M: Machine>(m: &M, design: EsStats) -> Self {
         match design {
             EsStats::Nowhere => Self::Nowhere,
-            EsStats::Shared => Self::Shared(m.new_line(1)),
+            EsStats::Shared => Self::Shared(m.new_line("ext4.es_stats_cache_hits", 1)),
             EsStats::PerCpu => Self::PerCpu(PerCpuCounter::new(m)),
         }
     }
@@ -51,7 +51,11 @@ impl PerCpuCounter {
     fn new<M: Machine>(m: &M) -> Self {
         let cpus = m.cpus();
         let batch = (2 * cpus).max(32); // compute_batch_value
-        Self { line: m.new_line(1), batch, counts: (0..cpus).map(|_| Cell::new(0)).collect() }
+        Self {
+            line: m.new_line("ext4.es_stats_cache_hits", 1),
+            batch,
+            counts: (0..cpus).map(|_| Cell::new(0)).collect(),
+        }
     }
 
     fn add<M: Machine>(&self, m: &M) {
@@ -89,7 +93,7 @@ impl SbInfo {
             private_lock: m.new_lock(m.class("block.private_lock", "block.private_lock")),
             finds_locked: rules.private_lock,
             known: KnownBuffers::new(m.cpus()),
-            counts: (0..m.cpus()).map(|_| m.new_line(1)).collect(),
+            counts: (0..m.cpus()).map(|_| m.new_line("ext4.bh_lrus", 1)).collect(),
         }
     }
 

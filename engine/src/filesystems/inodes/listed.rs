@@ -136,7 +136,8 @@ impl Pointers {
 
     /// An entry is changed, or looked at.
     pub fn touch<M: Machine>(&self, m: &M, entry: Entry, access: Access) {
-        let new = || self.free.borrow_mut().pop_own(m.cpu()).unwrap_or_else(|| m.new_line(self.span));
+        let new =
+            || self.free.borrow_mut().pop_own(m.cpu()).unwrap_or_else(|| m.new_line("vfs.list entries", self.span));
         let line = *self.lines.borrow_mut().of(entry).get_or_insert_with(new);
         m.touch(line, access);
     }

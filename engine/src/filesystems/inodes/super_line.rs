@@ -19,7 +19,7 @@ pub struct SuperLine {
 impl SuperLine {
     /// That of one mount.
     pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Self {
-        Self { line: m.new_line(1), rule: costs.rules().remove_count }
+        Self { line: m.new_line("vfs.s_remove_count", 1), rule: costs.rules().remove_count }
     }
 
     /// `drop_nlink`, `clear_nlink`: an inode has lost its last name.

@@ -61,8 +61,8 @@ impl Dcache {
             negative: BySlot::default(),
             removed: (!fs.in_memory && rules.unlink_keeps_dentry).then(Negatives::default),
             listed: BySlot::default(),
-            in_lookup: (0..lines).map(|_| m.new_line(1)).collect(),
-            unused: (0..nodes).map(|_| (m.new_lock(class), m.new_line(1))).collect(),
+            in_lookup: (0..lines).map(|_| m.new_line("vfs.in_lookup_hashtable", 1)).collect(),
+            unused: (0..nodes).map(|_| (m.new_lock(class), m.new_line("vfs.dentry_lru", 1))).collect(),
             cpus_per_node,
         }
     }
@@ -91,7 +91,7 @@ impl Dcache {
     /// meanwhile. Returns where, for [`Dcache::looked_up`].
     pub fn look_up<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) -> Option<Lookup> {
         let chain = *self.in_lookup.get(((hash(dir, name) >> 32) % IN_LOOKUP_LINES) as usize)?;
-        let i_dir_seq = self.i_dir_seq.get_or_make(dir, || m.new_line(1));
+        let i_dir_seq = self.i_dir_seq.get_or_make(dir, || m.new_line("vfs.i_dir_seq", 1));
         m.touch(i_dir_seq, Access::Read);
         m.touch(chain, Access::Atomic);
         Some(Lookup { chain, i_dir_seq })

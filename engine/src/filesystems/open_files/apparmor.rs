@@ -19,7 +19,10 @@ pub struct Label {
 impl Label {
     /// By the rules of a kernel.
     pub fn new<M: Machine>(m: &M, rules: &Rules) -> Self {
-        Self { count: rules.apparmor.then(|| m.new_line(1)), open_counts: rules.apparmor_open_counts }
+        Self {
+            count: rules.apparmor.then(|| m.new_line("apparmor.label count", 1)),
+            open_counts: rules.apparmor_open_counts,
+        }
     }
 
     /// `apparmor_file_alloc_security`: before the walk of an `open`.

@@ -263,6 +263,9 @@ impl FileLocks {
 
     /// Of a request of this task.
     fn lines<M: Machine>(&self, m: &M) -> Placed {
-        self.placed.get_or_make(m.task(), || Placed { lock: m.new_line(LOCK_LINES), list: m.new_line(1) })
+        self.placed.get_or_make(m.task(), || Placed {
+            lock: m.new_line("vfs.file_lock entries", LOCK_LINES),
+            list: m.new_line("vfs.file_lock entries", 1),
+        })
     }
 }

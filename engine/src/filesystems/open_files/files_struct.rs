@@ -107,8 +107,8 @@ impl FilesStruct {
             file_lock: m.new_lock(m.class("vfs.file_lock", "vfs.file_lock")),
             open_fds: RefCell::new(vec![0]),
             expanded: Cell::new(false),
-            bitmaps: m.new_line(1),
-            full_fds_bits: m.new_line(1),
+            bitmaps: m.new_line("vfs.open_fds", 1),
+            full_fds_bits: m.new_line("vfs.full_fds_bits", 1),
             inside: BySlot::default(),
             array: BySlot::default(),
             opened: BySlot::default(),
@@ -228,11 +228,11 @@ impl FilesStruct {
 
     fn touch_pointer<M: Machine>(&self, m: &M, fd: u32, access: Access) {
         if self.expanded.get() {
-            m.touch(self.array.get_or_make(fd / IN_LINE, || m.new_line(1)), access);
+            m.touch(self.array.get_or_make(fd / IN_LINE, || m.new_line("vfs.fd array", 1)), access);
         } else if fd < BESIDE_LOCK {
             m.touch_beside(self.file_lock, access);
         } else {
-            m.touch(self.inside.get_or_make((fd - BESIDE_LOCK) / IN_LINE, || m.new_line(1)), access);
+            m.touch(self.inside.get_or_make((fd - BESIDE_LOCK) / IN_LINE, || m.new_line("vfs.fd array", 1)), access);
         }
     }
 }

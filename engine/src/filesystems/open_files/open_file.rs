@@ -52,7 +52,7 @@ impl OpenFiles {
 
     fn count<M: Machine>(&self, m: &M, file: u32) -> Option<LineId> {
         self.sharing.get(m.task())?;
-        Some(self.counts.get_or_make(file, || m.new_line(1)))
+        Some(self.counts.get_or_make(file, || m.new_line("vfs.f_count", 1)))
     }
 
     /// `__fget_files`: by compare-and-exchange (`get_file_rcu`), which succeeds at the second attempt at the latest, or an addition

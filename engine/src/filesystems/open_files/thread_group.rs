@@ -27,7 +27,7 @@ impl ThreadGroup {
     /// A process whose threads have opened nothing.
     pub fn new<M: Machine>(m: &M, work: TableWork, threads: Range<TaskId>, callback: bool) -> Self {
         let files = FilesStruct::new(m, work, threads.len() > 1);
-        Self { files, cred: m.new_line(1), callback, leader: threads.start }
+        Self { files, cred: m.new_line("vfs.cred usage", 1), callback, leader: threads.start }
     }
 
     /// `do_sys_openat2`: what `opening` opens at `site` gets a descriptor, and a reference of the credentials (`init_file`).

@@ -89,7 +89,7 @@ impl FolioWords {
 
     fn at<M: Machine>(&self, m: &M, file: &File, offset: u64) -> Words {
         let new = || match self.locks {
-            None => Words::Count(m.new_line(1)),
+            None => Words::Count(m.new_line("mm.folio refcount", 1)),
             Some(class) => Words::CountAndLock(m.new_lock(class)),
         };
         *self.words.borrow_mut().entry((file.inode, offset / PAGE)).or_insert_with(new)

@@ -105,7 +105,11 @@ impl Tmpfs {
         if let Some(free) = self.free_directories.borrow_mut().pop() {
             return free;
         }
-        let (i_rwsem, line, i_version) = (self.sb.new_directory(m), m.new_line(self.directory_lines), m.new_line(1));
+        let (i_rwsem, line, i_version) = (
+            self.sb.new_directory(m),
+            m.new_line("tmpfs.directory", self.directory_lines),
+            m.new_line("vfs.i_version", 1),
+        );
         let mut directories = self.directories.borrow_mut();
         directories.push(Directory { i_rwsem, line, i_version, names: 0, links: 2 });
         (directories.len() - 1) as DirId

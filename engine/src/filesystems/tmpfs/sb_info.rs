@@ -15,7 +15,7 @@ impl SbInfo {
     /// Of a mount.
     pub fn new<M: Machine>(m: &M) -> Self {
         let stat_lock = m.new_lock(m.class("tmpfs.stat_lock", "tmpfs.stat_lock"));
-        Self { stat_lock, free_ispace: m.new_line(1) }
+        Self { stat_lock, free_ispace: m.new_line("tmpfs.free_ispace", 1) }
     }
 
     /// An inode more, or one less.

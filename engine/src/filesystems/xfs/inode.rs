@@ -170,7 +170,7 @@ impl InodeTable {
     fn fit<M: Machine>(&self, m: &M, made_of: InodeParts, ino: u64, slot: u32) -> Inode {
         let InodeParts { iolock, ilock, flags_lock, lines, cluster } = made_of;
         let s = &mut self.slots.borrow_mut()[slot as usize];
-        let line = s.inode.as_ref().map_or_else(|| m.new_line(lines), |inode| inode.line);
+        let line = s.inode.as_ref().map_or_else(|| m.new_line("xfs.inode", lines), |inode| inode.line);
         let (iolock, ilock, flags_lock) = (m.new_lock(iolock), m.new_lock(ilock), m.new_lock(flags_lock));
         let inode = Inode { ino, iolock, ilock, flags_lock, line, cluster };
         (s.inode, s.tail) = (Some(inode), Tail::default());

@@ -48,11 +48,11 @@ impl InodeLines {
             ilock_line: rules.ilock_line,
             iolock_line: rules.iolock_line,
             mandatory_locks: rules.mandatory_locks,
-            ilock_owner: m.new_line(1),
+            ilock_owner: m.new_line("xfs.ILOCK owner", 1),
             flags_lock: inode.flags_lock,
             takes_flags_lock: rules.dio_size_check == DioSizeCheck::Locked,
         };
-        Self { iolock: inode.iolock, ilock: inode.ilock, dio_count: m.new_line(1), before }
+        Self { iolock: inode.iolock, ilock: inode.ilock, dio_count: m.new_line("vfs.i_dio_count", 1), before }
     }
 
     /// `i_flags_lock`, where writes take it.

@@ -267,7 +267,7 @@ impl Xfs {
             directories: RefCell::default(),
             directory_buffers: DirectoryBuffers::new(m, geometry, footprints.buffer, costs)?,
             free_directories: RefCell::default(),
-            rotor: m.new_line(1),
+            rotor: m.new_line("xfs.m_agirotor", 1),
             filled: Cell::default(),
         };
         fs.storage.memory.register(fs.sb.shrinker(costs, false, Vec::new())?); // inode_fake_hash

@@ -31,6 +31,8 @@ pub struct Line {
     span: u32,
     /// Transfers so far.
     pub transfers: u64,
+    /// How long tasks have waited for it, with the transfers before theirs.
+    pub waited: Time,
 }
 
 /// The keepers of a line that was driven out of all caches, and of the cores' own.
@@ -62,7 +64,13 @@ impl Line {
             coming: None,
             span,
             transfers: 0,
+            waited: 0,
         }
+    }
+
+    /// What is counted of it begins anew.
+    pub fn start_window(&mut self) {
+        (self.transfers, self.waited) = (0, 0);
     }
 
     /// How long it takes until an access that `cpu` makes at `at` is done: whether the CPU waits for that is another thing

@@ -2,10 +2,12 @@
 
 use super::cpu::Phase;
 use crate::hdr::Tally;
+use crate::machine::caches::line::Line;
 use crate::machine::state::{Counters, State};
 use crate::machine::task::Resume;
 use crate::waist::time::Time;
-use crate::waist::{Account, CpuId};
+use crate::waist::{Account, ClassId, CpuId};
+use std::collections::BTreeMap;
 
 impl State {
     /// Brings all time accounts and holds up to now.
@@ -49,7 +51,7 @@ impl State {
         self.latencies.iter_mut().chain(&mut self.delays).chain(&mut self.requests).for_each(|(_, h)| h.reset());
         self.tasks.iter_mut().for_each(|t| t.operations = 0);
         self.locks.iter_mut().for_each(|lock| lock.held_total = 0);
-        self.lock_lines.iter_mut().for_each(|line| line.transfers = 0);
+        self.lock_lines.iter_mut().chain(&mut self.lines).for_each(Line::start_window);
         self.reset_untaken();
     }
 }
@@ -110,6 +112,21 @@ impl State {
         self.sites.get(number).copied().unwrap_or("")
     }
 
+    /// By name the transfers of lines, locks' and others', and how long tasks waited for them; of those that somebody waited for.
+    pub fn lines_by_name(&self) -> BTreeMap<&str, (u64, Time)> {
+        let data = self.line_names.iter().copied().zip(&self.lines);
+        let name = |class: ClassId| self.classes[class as usize].name.as_str();
+        let locks = self.locks.iter().map(|lock| name(lock.class)).zip(&self.lock_lines);
+        let untaken = self.untaken_lines().map(|(class, line)| (name(class), line));
+        let mut named = BTreeMap::<_, (u64, Time)>::new();
+        for (name, line) in data.chain(locks).chain(untaken).filter(|(_, line)| line.waited > 0) {
+            let (transfers, waited) = named.entry(name).or_default();
+            *transfers += line.transfers;
+            *waited += line.waited;
+        }
+        named
+    }
+
     /// By class the transfers of its locks' lines, and the longest time that one of them was held exclusively.
     pub fn transfers_and_busiest_by_class(&self) -> Vec<(u64, Time)> {
         let mut classes = vec![(0, 0); self.classes.len()];
@@ -118,8 +135,8 @@ impl State {
             *transfers += line.transfers;
             *busiest = lock.held_total.max(*busiest);
         }
-        for (class, transfers) in self.untaken_transfers() {
-            classes[class as usize].0 += transfers;
+        for (class, line) in self.untaken_lines() {
+            classes[class as usize].0 += line.transfers;
         }
         classes
     }

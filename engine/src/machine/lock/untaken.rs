@@ -55,13 +55,13 @@ impl State {
         Ok(())
     }
 
-    /// Transfers are counted anew.
+    /// What is counted of their lines begins anew.
     pub(in crate::machine) fn reset_untaken(&mut self) {
-        self.untaken.iter_mut().for_each(|untaken| untaken.line.transfers = 0);
+        self.untaken.iter_mut().for_each(|untaken| untaken.line.start_window());
     }
 
-    /// Transfers of lines of those that were never made, by class.
-    pub(in crate::machine) fn untaken_transfers(&self) -> impl Iterator<Item = (ClassId, u64)> + '_ {
-        self.untaken.iter().map(|untaken| (untaken.class, untaken.line.transfers))
+    /// Lines of those that were never made, and their classes.
+    pub(in crate::machine) fn untaken_lines(&self) -> impl Iterator<Item = (ClassId, &Line)> + '_ {
+        self.untaken.iter().map(|untaken| (untaken.class, &untaken.line))
     }
 }

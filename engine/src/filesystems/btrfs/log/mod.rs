@@ -94,7 +94,7 @@ impl LogTree {
             csum_range: m.new_lock(m.class("btrfs.log_csum_range", "btrfs.log_csum_range")),
             mutex: m.new_lock(m.class("btrfs.log_mutex", "btrfs.log_mutex")),
             exists: Cell::new(false),
-            counters: m.new_line(1),
+            counters: m.new_line("btrfs.log_writers", 1),
             writers: Cell::new(0),
             batch: Cell::new(0),
             starter: Cell::new(None),

@@ -49,7 +49,7 @@ impl Delalloc {
     pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             lock: m.new_lock(m.class("btrfs.delalloc_lock", "btrfs.delalloc_lock")),
-            list: m.new_line(1),
+            list: m.new_line("btrfs.delalloc_inodes", 1),
             list_time: costs.sum(&["delalloc_list"])?,
             finds_new_bytes: costs.rules().finds_new_bytes,
         })
@@ -58,7 +58,7 @@ impl Delalloc {
     /// Those of another subvolume.
     pub fn another<M: Machine>(&self, m: &M) -> Self {
         let lock = m.new_lock(m.class("btrfs.delalloc_lock", "btrfs.delalloc_lock"));
-        Self { lock, list: m.new_line(1), ..*self }
+        Self { lock, list: m.new_line("btrfs.delalloc_inodes", 1), ..*self }
     }
 
     /// `btrfs_check_data_free_space`, `btrfs_delalloc_reserve_metadata`.

@@ -126,7 +126,7 @@ impl DelayedRefs {
     pub fn new<M: Machine>(m: &M, space: Space, costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             lock: m.new_lock(m.class("btrfs.delayed_refs", "btrfs.delayed_refs")),
-            line: m.new_line(costs.number("btrfs_delayed_refs.shared")? as u32),
+            line: m.new_line("btrfs.delayed_refs heads", costs.number("btrfs_delayed_refs.shared")? as u32),
             time: costs.sum(&["delayed_ref_lock"])?,
             heads: RefCell::default(),
             space: RefCell::new(space),

@@ -90,7 +90,7 @@ impl SpaceInfo {
     fn new<M: Machine>(m: &M, lines: u32, line: SpaceInfoLine) -> Self {
         let others = lines - u32::from(line == SpaceInfoLine::WithUse);
         let lock = m.new_lock(m.class("btrfs.space_info", "btrfs.space_info"));
-        Self { lock, line, others: (others > 0).then(|| m.new_line(others)) }
+        Self { lock, line, others: (others > 0).then(|| m.new_line("btrfs.space_info counts", others)) }
     }
 
     async fn lock<M: Machine>(&self, m: &M) {
@@ -119,7 +119,7 @@ struct SummedCounters {
 impl SummedCounters {
     /// With the time to add one CPU's counts.
     fn new<M: Machine>(m: &M, each: Time) -> Self {
-        let cpus: Vec<_> = (0..m.cpus()).map(|_| m.new_line(1)).collect();
+        let cpus: Vec<_> = (0..m.cpus()).map(|_| m.new_line("btrfs.percpu counters", 1)).collect();
         let time = 2 * cpus.len() as Time * each;
         Self { cpus, time }
     }

@@ -74,7 +74,7 @@ impl Transaction {
     pub fn new<M: Machine>(m: &M, before: u64, costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             trans_lock: m.new_lock(m.class("btrfs.trans_lock", "btrfs.trans_lock")),
-            counters: m.new_line(costs.number("btrfs_transaction.shared")? as u32),
+            counters: m.new_line("btrfs.num_writers", costs.number("btrfs_transaction.shared")? as u32),
             join_time: costs.sum(&["trans_join"])?,
             reservations: Reservations::new(m, costs)?,
             writers: Cell::new(0),

@@ -113,9 +113,9 @@ impl Journal {
             device_checks: costs.rules().device_checks,
             checkpoint_mutex: lock("ext4.j_checkpoint_mutex", "ext4.j_checkpoint_mutex"),
             // The first line of the journal is that of j_state_lock.
-            line: m.new_line(lines("jbd2_handle.journal")? - 1 + lines("jbd2_handle.transaction")?),
-            lists: m.new_line(1),
-            ends: m.new_line(1),
+            line: m.new_line("ext4.t_updates", lines("jbd2_handle.journal")? - 1 + lines("jbd2_handle.transaction")?),
+            lists: m.new_line("ext4.t_buffers", 1),
+            ends: m.new_line("ext4.journal heads", 1),
             running: Cell::new(1),
             committed: Cell::new(0),
             flushing: Cell::new(0),

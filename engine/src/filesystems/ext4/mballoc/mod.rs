@@ -139,9 +139,9 @@ impl Mballoc {
             descriptors,
             flexes,
             goals: vec![Cell::new(0); goals],
-            goal_lines: (0..goals.div_ceil(GOALS_PER_LINE)).map(|_| m.new_line(1)).collect(),
+            goal_lines: (0..goals.div_ceil(GOALS_PER_LINE)).map(|_| m.new_line("ext4.s_mb_last_groups", 1)).collect(),
             md_lock: m.new_lock(m.class("ext4.s_md_lock", "ext4.s_md_lock")),
-            freed_line: m.new_line(1),
+            freed_line: m.new_line("ext4.s_mb_free_pending", 1),
             freed: RefCell::default(),
             entries: Pointers::of_list(rules.debug_list),
             files: RefCell::default(),
@@ -193,7 +193,7 @@ impl Mballoc {
         let [buddy, heads, bitmap] = self.spans;
         let new = || {
             let spans = [buddy, 1, FOLIOS, heads - 1, 1, bitmap];
-            let [buddy, info, folios, heads, count, bitmap] = spans.map(|lines| m.new_line(lines));
+            let [buddy, info, folios, heads, count, bitmap] = spans.map(|lines| m.new_line("ext4.buddy", lines));
             let memory = m.new_block(buddy..bitmap + 1, None);
             Lines { buddy, info, folios, heads, count, bitmap, memory, bytes: spans.iter().sum::<u32>() * LINE_BYTES }
         };

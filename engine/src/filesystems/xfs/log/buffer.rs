@@ -41,7 +41,7 @@ pub enum Item {
 impl Buffer {
     /// A buffer of which a transaction writes `lines` cache lines.
     pub fn new<M: Machine>(m: &M, class: ClassId, lines: u32, place: Place) -> Self {
-        let (lock, span) = (m.new_lock(class), m.new_line(lines));
+        let (lock, span) = (m.new_lock(class), m.new_line("xfs.buffer", lines));
         Self {
             lock,
             lines: span,

@@ -121,15 +121,15 @@ impl Log {
         let ctx_lock = m.new_lock(m.class("xfs.xc_ctx_lock", "xfs.cil_ctx"));
         let (grants, bytes) = (Rc::<GrantHead>::default(), area.bytes);
         Ok(Self {
-            grant_heads: m.new_line(costs.number("xfs_log.grant_heads")? as u32),
-            active: costs.rules().counts_transactions.then(|| m.new_line(1)),
-            cil: m.new_line(costs.number("xfs_cil.shared")? as u32),
+            grant_heads: m.new_line("xfs.grant heads", costs.number("xfs_log.grant_heads")? as u32),
+            active: costs.rules().counts_transactions.then(|| m.new_line("xfs.m_active_trans", 1)),
+            cil: m.new_line("xfs.xc_ctx", costs.number("xfs_cil.shared")? as u32),
             ctx_lock,
             checkpoints: Checkpoints::new(m, ctx_lock, (area, iclogs), storage, grants.clone(), costs)?,
             design: costs.rules().cil,
             cil_lock: m.new_lock(m.class("xfs.xc_cil_lock", "xfs.cil_lock")),
-            counters: m.new_line(costs.number("xfs_cil.counters")? as u32),
-            list: m.new_line(costs.number("xfs_cil.item_neighbours")? as u32),
+            counters: m.new_line("xfs.xc_cil", costs.number("xfs_cil.counters")? as u32),
+            list: m.new_line("xfs.li_cil", costs.number("xfs_cil.item_neighbours")? as u32),
             owner: costs.rules().translates_owner.then_some(super_line),
             costs: CilCosts::new(costs)?,
             bytes,

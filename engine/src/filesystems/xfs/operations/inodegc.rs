@@ -53,7 +53,7 @@ impl WorkQueue {
     pub fn new<M: Machine>(m: &M) -> Self {
         Self {
             mutex: m.new_lock(m.class("xfs.inodegc_wq", "xfs.inodegc_wq")),
-            parts: (0..2 * m.cpus()).map(|_| m.new_line(1)).collect(),
+            parts: (0..2 * m.cpus()).map(|_| m.new_line("xfs.inodegc_wq", 1)).collect(),
         }
     }
 

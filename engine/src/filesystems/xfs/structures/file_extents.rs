@@ -39,7 +39,7 @@ impl FileExtents {
         let mut map = ExtentMap::default();
         let start = |nth: u64| (u128::from(nth) * u128::from(blocks) / u128::from(extents)) as u64;
         (0..extents).for_each(|nth| map.insert(Part { first: start(nth), end: start(nth + 1) }));
-        let lines = (0..map.blocks()).map(|_| m.new_line(LINES)).collect();
+        let lines = (0..map.blocks()).map(|_| m.new_line("xfs.file extents", LINES)).collect();
         Self { map, lines }
     }
 

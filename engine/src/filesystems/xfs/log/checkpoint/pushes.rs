@@ -50,7 +50,7 @@ impl Parts {
         let (part, lock) = (costs.sum(&["cil_queue_part"])?, costs.sum(&["cil_queue_lock"])?);
         Ok(Self {
             mutex: m.new_lock(m.class("xfs.cil_wq", "xfs.cil_wq")),
-            lines: lines.into_iter().map(|span| m.new_line(span)).collect(),
+            lines: lines.into_iter().map(|span| m.new_line("xfs.cil_wq", span)).collect(),
             time: Time::from(parts) * part + Time::from(locked) * lock,
         })
     }
