@@ -102,16 +102,6 @@ assert len(set(asked.curve.values())) > 1
 """The answer of a lesson is clean and, as a guess, right."""
 
 
-FIRST_LOOK = """
-from functools import cached_property
-from simfs.lessons.asked import Asked
-Asked.answer = cached_property(lambda asked: asked.changed().run(quick=True, progress=False))
-Asked.answer.__set_name__(Asked, "answer")
-%reset -f
-"""
-"""Lessons ask as `--quick` does: their cells are tried here, and not what they teach. No name is left."""
-
-
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[NotebookClient]:
     """One kernel for all: to start it and to import everything takes longer than most notebooks."""
@@ -127,7 +117,7 @@ def kernel() -> Iterator[NotebookClient]:
 
 def ran(notebook: NotebookNode, kernel: NotebookClient, after: str = "") -> None:
     """Run all cells and some code after them, with no name left of the notebook before."""
-    afresh, last = (nbformat.v4.new_code_cell(code) for code in (FIRST_LOOK, after))
+    afresh, last = (nbformat.v4.new_code_cell(code) for code in ("%reset -f", after))
     kernel.nb = nbformat.v4.new_notebook(cells=[afresh, *notebook.cells, last])
     kernel.execute(cleanup_kc=False)
 
