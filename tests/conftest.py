@@ -51,9 +51,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Python need not look through all tests and modules for garbage whenever a test has made many objects."""
+    """Python need not look through all tests and modules for garbage whenever a test has made many objects.
+
+    The machine in Python makes thousands of locks and lines that live as long as it does.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,9 +20,11 @@ from typer.testing import CliRunner
 import simfs.experiments.answer
 import simfs.reports.export
 from simfs.cli import COMMANDS, GROUPS, app
+from simfs.reports import catalogue
 from simfs.results.defect import EngineError
 from simfs.results.model import Finding
-from simfs.scenario import paths
+from simfs.scenario import ScenarioError, paths
+from simfs.scenario.reading.document import Document
 
 RUNNER = CliRunner()
 
@@ -224,6 +226,20 @@ def test_list_begins_with_what_to_start_from_and_fits_two_screens() -> None:
     assert "xfs-dbench-workers" not in shown
     assert f"{len(paths.names(paths.MEASURED))} sets of measured data" in shown
     assert len(shown.splitlines()) < 100
+
+
+@pytest.mark.parametrize(
+    "text", ["title: a: 'b'", "title: >-\n  a long\n  one", 'title: "a\\u00e9 # b"  # c', ""]
+)
+def test_a_title_is_read_without_the_rest_of_its_file(text: str) -> None:
+    whole = f"simfs: 1\n{text}\nquestion: and?\n"
+    try:
+        title = str(Document.parse(whole, "whole").data.get("title", ""))
+    except ScenarioError:
+        with pytest.raises(ScenarioError):
+            catalogue._title(whole)
+    else:
+        assert catalogue._title(whole) == title
 
 
 def test_list_has_the_titles_of_what_a_word_is_in() -> None:

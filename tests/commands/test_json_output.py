@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from simfs.cli import COMMANDS, app
 from simfs.commands import common
+from simfs.doctor import Finding
 from simfs.scenario import load, paths
 
 RUNNER = CliRunner()
@@ -70,7 +71,9 @@ def test_a_word_that_nothing_has_is_refused_in_every_format(form: str) -> None:
 
 
 @pytest.mark.slow
-def test_doctor_says_what_it_has_looked_at() -> None:
+def test_doctor_says_what_it_has_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scenarios are told like all else; that each loads is what the example of its help shows, in test_cli.py."""
+    monkeypatch.setattr("simfs.doctor._scenario", lambda name: Finding(f"scenario {name}", True, "12 points"))
     found = document("doctor")
     assert found["healthy"] is True
     assert {"name", "ok", "seen", "advice", "required"} == set(found["findings"][0])

@@ -71,6 +71,7 @@ def test_no_notebook_has_the_values_of_an_old_fit() -> None:
 LESS = '"sweep.workload.tasks=[1, 8, 24]", "measure={duration: 40 ms, warmup: 10 ms, replications: 3}"'
 SHORT = '"measure={duration: 4 ms, warmup: 8 ms, replications: 1}"'
 SHORTEST = '"measure={duration: 2 ms, warmup: 1 ms, replications: 1}"'
+CREATIONS = '"emulated-create-unlink", "sweep.workload.tasks=[1, 4, 24]"'
 FEWER = {
     "compile_24": {
         'simfs.load("compile-24")': f'simfs.load("compile-24", {LESS})',
@@ -80,8 +81,10 @@ FEWER = {
         '*fitted("inode-hash")': f'*fitted("inode-hash"), {SHORTEST}',
         'progress=False)\nmeasured.figure("': 'progress=False, variants=["global"])\nmeasured.figure("',
     },
+    "04_convoy": {CREATIONS: f"{CREATIONS}, {SHORTEST}"},
     "06_preempted": {'12 ms").timeline("user", length="10 ms")': '4 ms").timeline("user", length="2 ms")'},
-    "10_groups": {"tasks=[1, 4, 24]": "tasks=[1, 4]"},
+    "09_btree": {CREATIONS: f"{CREATIONS}, {SHORTEST}"},
+    "10_groups": {CREATIONS: f"{CREATIONS.replace(', 24', '')}, {SHORTEST}"},
     "11_whatif": {'*fitted("xfs-cil")': f'*fitted("xfs-cil"), {SHORT}'},
     "12_design": {
         'mine.py:Patient", 2_000': 'mine.py:Patient", 200',

@@ -192,7 +192,7 @@ def test_few_files_stay_in_caches_that_many_do_not(tmp_path: Path, kind: str) ->
 @pytest.mark.parametrize("tasks", [1, 4])
 def test_both_machines_agree_on_files_that_do_not_fit(tmp_path: Path, kind: str, tasks: int) -> None:
     small = {"core_bytes": 16 * 1024.0, "llc_bytes": 64 * 1024.0}
-    spec = using(tmp_path, kind, "open", small, files=150) | {"warmup_ns": 0, "duration_ns": 2e5}
+    spec = using(tmp_path, kind, "open", small, files=150) | {"warmup_ns": 0, "duration_ns": 1e5}
     spec["workload"]["tasks"] = tasks
     assert assert_same(spec) > 100
 

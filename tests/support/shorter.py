@@ -6,6 +6,7 @@ FEW = ("measure={duration: 10 ms, replications: 3}", "workload.user_cpu=1 ms", "
 SHORT = tuple(word for setting in FEW for word in ("--set", setting))
 OPTIONS = {
     **{(name, "compile-24"): SHORT for name in ("run", "whatif", "observe", "advise")},
+    ("compare", "compile-24:xfs"): SHORT,
     ("calibrate", "compile-24"): ("--set", "measure={duration: 100 ms, replications: 2}"),
     ("check", "teachlocks.py:Sleeping"): ("--schedules", "300", "--schedules-only"),
 }

@@ -43,7 +43,7 @@ def test_with_a_log_that_is_too_small_all_go_on_but_wait_for_its_tail(tmp_path: 
 
 @pytest.mark.slow
 def test_who_wants_a_cluster_under_write_waits_for_the_device(tmp_path: Path) -> None:
-    waits = the_lock(simulate_whole(spec_of(tmp_path, "10 MiB", 600, device="sata-ssd")), "xfs.inode cluster")
+    waits = the_lock(simulate_whole(spec_of(tmp_path, "10 MiB", 250, device="sata-ssd")), "xfs.inode cluster")
     assert waits.holder_device_ns > 10 * (waits.holder_running_ns + waits.holder_sleeping_ns)
     assert waits.wait_max_ns > 40e3  # what a write takes
     assert {site.site for site in waits.sites} & {"utimes", "unlink"}
