@@ -4,7 +4,7 @@ use crate::machine::trace::{too_many, Entry, Object, MOST};
 use crate::machine::{LockKind, Native, Outcome};
 use crate::population::populate;
 use crate::report::RunResult;
-use crate::spec::RunSpec;
+use crate::spec::{Change, RunSpec};
 use crate::waist::{CpuId, TaskId, Time};
 use std::env;
 
@@ -102,13 +102,18 @@ fn ran(
 /// An event of a trace: time (ps), task, CPU, what, about what.
 pub type NamedEntry = (Time, Option<TaskId>, CpuId, &'static str, String);
 
+/// Whether every lock excludes others: where a counterfactual takes one away or splits it, structures may be in any state.
+fn excludes(spec: &RunSpec) -> bool {
+    !matches!(spec.whatif.as_ref().map(|whatif| &whatif.change), Some(Change::Remove | Change::Split(_)))
+}
+
 /// A native machine with everything on it that a spec asks for.
 fn ready(spec: &RunSpec, check: bool, populate: impl Populate, traced_from: Option<Time>) -> Result<Native, String> {
     for (role, kind) in &spec.kernel.locks {
         LockKind::parse(kind).map_err(|e| format!("kernel.locks.{role}: {e}"))?;
     }
     let mut native = Native::new(spec);
-    if check || env::var_os(CHECK).is_some_and(|value| value == "1") {
+    if excludes(spec) && (check || env::var_os(CHECK).is_some_and(|value| value == "1")) {
         native.will_audit();
     }
     if let Some(from) = traced_from {

@@ -109,6 +109,20 @@ def test_looking_at_structures_changes_nothing_else(
     assert {**with_it, "laws": 0} == {**without, "laws": 0}
 
 
+@pytest.mark.parametrize(
+    ("change", "audited"), [("remove", False), ({"split": 4}, False), ({"kind": "mutex"}, True)]
+)
+def test_structures_behind_a_lock_that_excludes_nobody_are_not_looked_at(
+    change: object, audited: bool
+) -> None:
+    """Without the AGI's lock two tasks change the list of unlinked inodes at once, and a look at it found no end."""
+    short = ["workload.tasks=24", "measure={duration: 10 ms, warmup: 5 ms}"]
+    point = next(point for point in expand(load("compile-24", short)) if point.variant == "xfs")
+    spec = to_run_spec(point, 0) | {"whatif": {"lock": "xfs.AGI", "change": change}}
+    result = json.loads(_engine.run(json.dumps(spec), check=True))
+    assert (AUDIT in {law["law"] for law in result["laws"]}) is audited
+
+
 def test_run_check_is_for_the_native_machine(tmp_path: Path) -> None:
     arguments = ["run", str(scenario(tmp_path, "xfs")), "--check"]
     assert CliRunner().invoke(app, arguments).exit_code == 0
