@@ -106,7 +106,7 @@ machine: {{profile: server-24, cpus: 8, cpus_per_llc: 4, cpus_per_socket: {of_so
 kernel: {{profile: linux-5.10, rules: {{workqueue.orders_one: {orders}}}}}
 filesystem: {{kind: ext4}}
 device: nvme
-workload: {{kind: fio, tasks: 8, rw: randwrite, size: 8 MiB, block_size: 4 KiB, files: per-task, fsync: 1, unwritten: true}}
+workload: {{kind: fio, tasks: 8, rw: randwrite, size: 8 MiB, files: per-task, fsync: 1, unwritten: true}}
 measure: {{warmup: 0, duration: 10 ms, replications: 1}}
 """
 
