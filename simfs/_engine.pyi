@@ -237,6 +237,8 @@ class _Machine(Protocol):
         `spawn_kind` is 'foreground', 'helper' (of the workload too, but the run may end while it waits) or 'background'
         (a kernel thread).
         """
+    def io_schedule(self, task: int, begins: bool, /) -> None:
+        """Say whether the task, where it sleeps from now on, waits for I/O."""
     def wchan(self, task: int, function: str, /) -> None:
         """Name the function in which a task sleeps next."""
     def at(self, task: int, site: str, /) -> None:
@@ -500,6 +502,9 @@ class Task(Machine):
     @staticmethod
     def wait_for(completion: Completion) -> Step:
         """Wait until a completion is completed."""
+    @staticmethod
+    def wait_for_io(completion: Completion) -> Step:
+        """Do the same for the end of I/O: the CPU idles less deeply meanwhile (the rule `idle.io_waiters`)."""
     @staticmethod
     def complete(completion: Completion) -> Step:
         """Complete a completion: one waiter may go on."""

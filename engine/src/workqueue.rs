@@ -1,6 +1,7 @@
 //! Workqueues: what is queued on a CPU is done by a kernel thread of that CPU, one item after the other; what is queued on an
 //! unbound one (`WQ_UNBOUND`) by a worker of the pool that all of these share in a pod of CPUs, which may run anywhere.
 use crate::kernel::workqueue::Pods;
+use crate::kernel::Rules;
 use crate::spec::MachineSpec;
 use crate::waist::{CpuId, Host, LockId, Machine, Placement, SpawnKind};
 use std::cell::{Cell, RefCell};
@@ -34,11 +35,12 @@ impl<T> Workqueue<T> {
     }
 
     /// One that is not bound to CPUs, of which workers do so many items at a time in each pod (`max_active`); they ask for these by
-    /// [`Workqueue::take`].
+    /// [`Workqueue::take`]. Where one at a time is ordered, all pods are one.
     pub fn unbound<M: Machine>(m: &M, pools: &Pools, most: u32) -> Self {
         pools.workers.set(pools.workers.get() + most);
+        let pods = if most == 1 && pools.orders_one { &pools.pods[..1] } else { &pools.pods };
         let part = |&pool: &LockId| OfCpu { items: RefCell::default(), ready: m.new_work(pool, most, false) };
-        Self { parts: pools.pods.iter().map(part).collect(), cpus: pools.cpus }
+        Self { parts: pods.iter().map(part).collect(), cpus: pools.cpus }
     }
 
     /// The same of one piece of work that is queued again and again.
@@ -105,22 +107,25 @@ pub struct Pools {
     cpus: CpuId,
     /// How many workers may be at work in each.
     workers: Rc<Cell<u32>>,
+    /// A queue that does one item at a time does so in all pods together.
+    orders_one: bool,
 }
 
 impl Pools {
     /// Without queues and workers, for pods of so many CPUs.
-    pub fn new<M: Machine>(m: &M, cpus: CpuId) -> Self {
+    pub fn new<M: Machine>(m: &M, cpus: CpuId, orders_one: bool) -> Self {
         let cpus = cpus.clamp(1, m.cpus());
-        Self { pods: (0..m.cpus().div_ceil(cpus)).map(|_| m.new_pool()).collect(), cpus, workers: Rc::default() }
+        let pods = (0..m.cpus().div_ceil(cpus)).map(|_| m.new_pool()).collect();
+        Self { pods, cpus, workers: Rc::default(), orders_one }
     }
 
     /// Those of a machine.
-    pub fn of<M: Machine>(m: &M, machine: &MachineSpec, pods: Pods) -> Self {
-        let cpus = match pods {
+    pub fn of<M: Machine>(m: &M, machine: &MachineSpec, rules: &Rules) -> Self {
+        let cpus = match rules.workqueue_pods {
             Pods::Node => machine.cpus_per_socket,
             Pods::Cache => machine.cpus_per_llc,
         };
-        Self::new(m, cpus)
+        Self::new(m, cpus, rules.workqueue_orders_one)
     }
 
     /// A piece of work that is queued again and again. It is always for the same pool here, as if it were queued on one CPU.

@@ -104,7 +104,7 @@ class Io:
 class Request:
     """One request and what its completion interrupt does: complete a completion, or release a semaphore.
 
-    It may release one more lock, which the device was handed.
+    It may complete one more, or release one more lock, which the device was handed.
     """
 
     number: int
@@ -113,7 +113,7 @@ class Request:
     io: Io
     since: Time
     then: Completion | Semaphore
-    unlocks: BitLock | Semaphore | None = None
+    also: BitLock | Completion | Semaphore | None = None
     merged: list[Request] = field(default_factory=list)
     """Neighbours that are one request with it, the last one first."""
 
@@ -145,18 +145,22 @@ class Device:
         cpu: Cpu,
         io: Io,
         then: Completion | Semaphore,
-        unlocks: BitLock | Semaphore | None = None,
+        also: BitLock | Completion | Semaphore | None = None,
     ) -> None:
         """Submit a request; a semaphore is held by the device until the request is done."""
-        self.expect_end(then)
-        self.submit_expected(task, cpu, io, then, unlocks)
+        self.expect_end(then, also)
+        self.submit_expected(task, cpu, io, then, also)
 
-    def expect_end(self, then: Completion | Semaphore) -> None:
-        """A request is to come whose end completes or releases `then`."""
+    def expect_end(
+        self, then: Completion | Semaphore, also: BitLock | Completion | Semaphore | None = None
+    ) -> None:
+        """A request is to come whose end completes or releases `then`, and completes or releases `also`."""
         if isinstance(then, Semaphore):
             then.hand_to_device()
         else:
             then.requests += 1
+        if isinstance(also, Completion):
+            also.requests += 1
 
     def submit_expected(
         self,
@@ -164,11 +168,11 @@ class Device:
         cpu: Cpu,
         io: Io,
         then: Completion | Semaphore,
-        unlocks: BitLock | Semaphore | None = None,
+        also: BitLock | Completion | Semaphore | None = None,
     ) -> None:
         """It comes."""
         self.machine.note_cpu("submit", cpu, self)
-        request = Request(self.machine.requests.take(), task, cpu, io, self.machine.now, then, unlocks)
+        request = Request(self.machine.requests.take(), task, cpu, io, self.machine.now, then, also)
         if not self._merge(request):
             self._waiting.insert(self._queued() if self._does_alone(io) else len(self._waiting), request)
             self._serve()
@@ -315,8 +319,8 @@ class Device:
                 self.machine.requests.give_back(one.number)
             self.machine.served(one.io.op, one.since)
             one.then.done_by_interrupt()
-            if one.unlocks is not None:
-                one.unlocks.done_by_interrupt()
+            if one.also is not None:
+                one.also.done_by_interrupt()
 
 
 class Numbers:

@@ -45,6 +45,13 @@ class Mode(Enum):
     BLOCKING = "blocking"
 
 
+FOR_IO = frozenset({"mm.folio_lock", "ext4.buffer", "ext4.j_checkpoint_mutex"})
+"""Roles of locks that say that there may be I/O: who sleeps for one waits for I/O, whoever has it.
+
+`folio_wait_bit_common`, `wait_on_bit_lock_io` of `lock_buffer`, `mutex_lock_io`, which the checkpoint has since 4.11.
+"""
+
+
 @dataclass(eq=False)
 class LockClass:
     """Locks of one name (`xfs.AGI`) and role in the kernel profile (`xfs.buffer`)."""
@@ -220,7 +227,10 @@ class Lock:
         task.waits.append((self, since, side))
         machine.waiting.add(task)
         machine.note("wait", task, self)
+        for_io = self.lock_class.role in FOR_IO
+        task.in_iowait = task.in_iowait or for_io
         slept = yield from waiting
+        task.in_iowait = task.in_iowait and not for_io
         task.waits.pop()
         if not task.waits:
             machine.waiting.remove(task)

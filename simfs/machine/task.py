@@ -105,6 +105,8 @@ class Task:
     """What it waits for, since when and on which side: a lock, and inside that perhaps the raw spinlock of the lock."""
     reason: Reason = Reason.WAKE_UP
     """Why it does not run, if it does not."""
+    in_iowait: bool = False
+    """Where it sleeps now, it waits for I/O."""
     function: str = ""
     """The function in which it sleeps next (`wchan`)."""
     work: Work | None = None
@@ -371,11 +373,6 @@ class Task:
     def sleeps(self) -> bool:
         """Whether it waits for a wake-up."""
         return self.status is Status.SLEEPING
-
-    @property
-    def waits_for_io(self) -> bool:
-        """Whether the sleeper waits for I/O (`in_iowait`): no bound worker, whose request a device has."""
-        return self.reason is Reason.DEVICE and self.kind is not TaskKind.BOUND
 
     @property
     def has_ended(self) -> bool:

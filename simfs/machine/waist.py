@@ -173,19 +173,19 @@ class Waist:
         then: tuple[str, int, int | None],
     ) -> None:
         """Submit a request to a device, which completes or releases a lock, and may release another one."""
-        io, done, unlocks = self._request(asks, span, then)
-        self.machine.devices[device].submit(task, self._task(task).cpu, io, done, unlocks)
+        io, done, also = self._request(asks, span, then)
+        self.machine.devices[device].submit(task, self._task(task).cpu, io, done, also)
 
     def _request(
         self,
         asks: tuple[str, int, int, int, int],
         span: tuple[int, int, bool] | None,
         then: tuple[str, int, int | None],
-    ) -> tuple[Io, Completion | Semaphore, BitLock | Semaphore | None]:
-        done, unlocks = (None if lock is None else self.machine.locks[lock] for lock in then[1:])
+    ) -> tuple[Io, Completion | Semaphore, BitLock | Completion | Semaphore | None]:
+        done, also = (None if lock is None else self.machine.locks[lock] for lock in then[1:])
         assert isinstance(done, Completion | Semaphore)
-        assert isinstance(unlocks, BitLock | Semaphore | None)
-        return Io(*asks, None if span is None else Span(*span)), done, unlocks
+        assert isinstance(also, BitLock | Completion | Semaphore | None)
+        return Io(*asks, None if span is None else Span(*span)), done, also
 
     def submit_plugged(
         self,
@@ -196,10 +196,10 @@ class Waist:
         then: tuple[str, int, int | None],
     ) -> None:
         """Add a request to a task's plug."""
-        io, done, unlocks = self._request(asks, span, then)
+        io, done, also = self._request(asks, span, then)
         to, cpu = self.machine.devices[device], self._task(task).cpu
-        to.expect_end(done)
-        self._task(task).plug.hold_request(partial(to.submit_expected, task, cpu, io, done, unlocks))
+        to.expect_end(done, also)
+        self._task(task).plug.hold_request(partial(to.submit_expected, task, cpu, io, done, also))
 
     def wake_plugged(self, task: int, other: int) -> None:
         """Add a wake-up of `other` to the plug of `task`."""
@@ -339,6 +339,10 @@ class Waist:
         """A task's call uses data that are as warm as its code."""
         if (warmth := self.machine.warmth) is not None:
             warmth.fetch_data(self._task(task), count)
+
+    def io_schedule(self, task: int, begins: bool) -> None:
+        """Whether a task, where it sleeps from now on, waits for I/O."""
+        self._task(task).in_iowait = begins
 
     def wchan(self, task: int, function: str) -> None:
         """Name the function in which a task sleeps next."""

@@ -41,14 +41,10 @@ scheduler_rules = st.fixed_dictionaries(
     {
         rule.name: st.sampled_from(rule.values)
         for rule in vocabulary().rules.values()
-        if rule.name.startswith("sched.") and rule.name not in ("sched.class", "sched.lazy_tlb")
+        if rule.name.startswith("sched.") and rule.name != "sched.class"
     }
 )
-"""Everything about the scheduler but its class, which needs times, and `sched.lazy_tlb`, which `rules` draws.
-
-With that one, other examples are drawn, and one never ends: a marked writer of an rwsem tries again in one instant,
-while nobody owns a lock that is held and code costs nothing (`spin_for_handoff`).
-"""
+"""Everything about the scheduler but its class, which needs times."""
 
 
 def rules(own: str = "") -> st.SearchStrategy[dict[str, Value]]:

@@ -160,3 +160,18 @@ def test_of_readers_that_were_just_granted_a_spinner_counts_one(kind: str) -> No
             spun.append((asks[0] - granted) / 1e6)
     assert spun
     assert max(spun) < 2 * EVERY + 2  # the clock is read every 16 us
+
+
+@pytest.mark.parametrize("seed", [2, 6, 10])
+def test_a_marked_writer_that_tries_again_in_no_time_lets_others_have_their_turn(seed: int) -> None:
+    """A reader is in the count and about to take the wait lock: nobody owns a lock that is held (`OWNER_NULL`)."""
+    kernel = {
+        **{"tick_ns": 1e5, "base_slice_ns": 1e4, "preemption": "none"},
+        "constants": {**CONSTANTS, "rwsem_handoff_wait": 1e4},
+    }
+    costs = {"line_llc": 1, "context_switch": 1, "wakeup": 2, "ipi_deliver": 1}
+    times: Spec = {"think": "sleep", "think_ns": 26, "hold_ns": 39_835}
+    spec = lock_cycle(
+        "rwsem", 9, 2, duration_ns=2e6, costs=costs, kernel=kernel, readers=0.9, **times, **RANDOM
+    )  # fmt: skip
+    assert assert_same(spec | {"seed": seed}) > 300

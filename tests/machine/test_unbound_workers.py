@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from machines import assert_same
 
-from engine import Spec, lock_cycle, written_spec
+from engine import Spec, lock_cycle, read_answer, written_spec
 from simfs.machine.locks.pool import Pool, Work
 from simfs.machine.machine import Machine
 from simfs.machine.task import Steps, Task
@@ -96,3 +96,28 @@ def test_one_piece_that_is_queued_while_it_is_done_is_done_again_by_the_same_wor
 @pytest.mark.parametrize("kernel", ["linux-6.12", "linux-6.1", "linux-5.10"])
 def test_both_machines_agree_on_unbound_workers(tmp_path: Path, kernel: str, kind: str) -> None:
     assert_same(spec(tmp_path, kernel, 3, kind))
+
+
+CONVERTS = """\
+simfs: 1
+name: converts
+title: Tasks write into blocks that ext4 has allocated and not written, and sync
+machine: {{profile: server-24, cpus: 8, cpus_per_llc: 4, cpus_per_socket: {of_socket}}}
+kernel: {{profile: linux-5.10, rules: {{workqueue.orders_one: {orders}}}}}
+filesystem: {{kind: ext4}}
+device: nvme
+workload: {{kind: fio, tasks: 8, rw: randwrite, size: 8 MiB, files: per-task, fsync: 1, unwritten: true}}
+measure: {{warmup: 0, duration: 10 ms, replications: 1}}
+"""
+
+
+def converted(folder: Path, of_socket: int, *, orders: bool) -> int:
+    """Operations of tasks whose extents a worker converts, on sockets of so many CPUs."""
+    text = CONVERTS.format(of_socket=of_socket, orders=str(orders).lower())
+    return int(read_answer(written_spec(folder / "c.yaml", text))["operations"])
+
+
+def test_one_piece_at_a_time_is_one_on_all_nodes_where_that_is_an_order(tmp_path: Path) -> None:
+    """`alloc_workqueue`, 4.13 to 6.8; `ext4-rsv-conversion` has `max_active` 1."""
+    assert converted(tmp_path, 8, orders=True) == converted(tmp_path, 8, orders=False)
+    assert converted(tmp_path, 4, orders=True) != converted(tmp_path, 4, orders=False)

@@ -285,6 +285,9 @@ class TinyMachine:
     def return_from_exception(self, task: int) -> None:
         self.calls["return_from_exception"] += 1
 
+    def io_schedule(self, task: int, begins: bool) -> None:
+        self.calls["io_schedule"] += 1
+
     def wchan(self, task: int, function: str) -> None:
         self.calls[f"wchan {function}"] += 1
 

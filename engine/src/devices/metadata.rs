@@ -31,6 +31,11 @@ impl BlockDevice {
         self.io(m, Request::Read { bytes, at: None }).await;
     }
 
+    /// The same where the wait in `function` does not count as one for I/O.
+    pub async fn read_uncounted<M: Machine>(&self, m: &M, bytes: u32, function: &'static str) {
+        self.io_uncounted(m, Request::Read { bytes, at: None }, function).await;
+    }
+
     /// Reads a buffer that the task has locked, and waits. The end of the read unlocks it (`end_buffer_read_sync`), wherever that is,
     /// and wakes the reader and the first of those who wait for the lock.
     pub async fn read_buffer<M: Machine>(&self, m: &M, bytes: u32, buffer: LockId) {
@@ -48,7 +53,7 @@ impl BlockDevice {
     pub async fn wait_on_buffer<M: Machine>(m: &M, done: Option<LockId>) {
         if let Some(done) = done {
             m.wchan("__wait_on_buffer");
-            m.wait_for(done).await;
+            m.wait_for_io(done).await;
             m.drop_completion(done);
         }
     }

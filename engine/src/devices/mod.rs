@@ -79,7 +79,7 @@ pub enum End {
     Unlock(LockId, LockId),
     /// Queues a work item on the CPU where the request ends.
     Queue(Rc<Workqueue<Work>>, Work),
-    /// Does both, the item without anything to complete; an interrupt queues the item, and its worker is to complete first.
+    /// Does both, the item without anything to complete.
     Both(Rc<Workqueue<Work>>, Work),
 }
 
@@ -243,15 +243,30 @@ impl BlockDevice {
 
     /// Does a request and waits for its end.
     pub async fn io<M: Machine>(&self, m: &M, request: Request) {
-        let Some(request) = self.as_sent(request) else { return };
+        let Some(done) = self.begin_io(m, request).await else { return };
+        m.wchan("submit_bio_wait");
+        m.wait_for_io(done).await;
+        m.drop_completion(done);
+    }
+
+    /// The same, where the wait in `function` does not count as one for I/O (`wait_for_completion`).
+    pub async fn io_uncounted<M: Machine>(&self, m: &M, request: Request, function: &'static str) {
+        let Some(done) = self.begin_io(m, request).await else { return };
+        m.wchan(function);
+        m.wait_for(done).await;
+        m.drop_completion(done);
+    }
+
+    /// What the end of a request completes, unless it is over already.
+    async fn begin_io<M: Machine>(&self, m: &M, request: Request) -> Option<LockId> {
+        let request = self.as_sent(request)?;
         if matches!(self.server, Server::Submitter) && self.md_that_flushes(request).is_none() {
-            return self.serve_here(m, request).await;
+            self.serve_here(m, request).await;
+            return None;
         }
         let done = m.new_completion();
         self.submit(m, request, End::Complete(done)).await;
-        m.wchan("submit_bio_wait");
-        m.wait_for(done).await;
-        m.drop_completion(done);
+        Some(done)
     }
 
     /// Submits a request and goes on.
@@ -352,7 +367,8 @@ impl BlockDevice {
         let then = match part {
             Part::Alone(End::Complete(done)) => Then::Complete(done),
             Part::Alone(End::Unlock(done, lock)) => Then::Unlock(done, lock),
-            Part::Alone(End::Queue(queue, work) | End::Both(queue, work)) => Then::Complete(queue.push(m.cpu(), work)),
+            Part::Alone(End::Queue(queue, work)) => Then::Complete(queue.push(m.cpu(), work)),
+            Part::Alone(End::Both(queue, (work, done))) => Then::Both(queue.push(m.cpu(), (work, NOTHING)), done),
             Part::Sequence(step) => Then::Complete(self.kblockd.push(m.cpu(), Job::Ended(step))),
         };
         m.submit(device, io, then);

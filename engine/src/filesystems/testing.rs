@@ -105,7 +105,7 @@ pub fn device(native: &mut Native, spec: &RunSpec, rules: Rules) -> Rc<BlockDevi
     let costs = Costs::new(vec![&numbers], 1.0, rules, 0).with_lists(lists);
     let writeback = native.setup(|m| Writeback::new(m, setting, &costs)).expect("all numbers");
     let memory = Memory::new(None, 4 * MS, &costs).expect("all numbers");
-    let pools = native.setup(|m| Pools::new(m, m.cpus()));
+    let pools = native.setup(|m| Pools::new(m, m.cpus(), false));
     BlockDevice::start(native, &device, (1.0, rules, pools), (writeback, memory))
 }
 

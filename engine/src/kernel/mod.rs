@@ -19,5 +19,5 @@ pub mod workqueue;
 pub mod xfs;
 
 pub use choice::Choice;
-pub use roles::{roles, ROLES};
+pub use roles::{is_for_io, roles, ROLES};
 pub use rules::{Rule, Rules};

@@ -69,6 +69,15 @@ pub const ROLES: [(&str, &str); 62] = [
     ("range_lock", "the index of a range lock"),
 ];
 
+/// Roles of locks that say that there may be I/O: who sleeps for one waits for I/O, whoever has it (`folio_wait_bit_common`,
+/// `wait_on_bit_lock_io` of `lock_buffer`, `mutex_lock_io`, which the checkpoint has since 4.11).
+const FOR_IO: [&str; 3] = ["mm.folio_lock", "ext4.buffer", "ext4.j_checkpoint_mutex"];
+
+/// Whether who sleeps for a lock of a role waits for I/O.
+pub fn is_for_io(role: &str) -> bool {
+    FOR_IO.contains(&role)
+}
+
 /// The roles alone.
 pub fn roles() -> impl Iterator<Item = &'static str> + Clone {
     ROLES.iter().map(|(role, _)| *role)

@@ -164,6 +164,8 @@ rules! {
     "block.loop_in_pool" => loop_in_pool: bool = true;
     /// Which CPUs have a pool of workers together for unbound workqueues.
     "workqueue.pods" => workqueue_pods: workqueue::Pods = workqueue::Pods::Cache;
+    /// An unbound workqueue that does one item at a time does so on all CPUs together (`__WQ_ORDERED`).
+    "workqueue.orders_one" => workqueue_orders_one: bool = false;
     /// Who looks for a buffer in a device's page cache takes its `private_lock` (`__find_get_block_slow`).
     "block.private_lock" => private_lock: bool = true;
     /// What is submitted under a plug joins any request there, and not the last one only (`blk_attempt_plug_merge`).

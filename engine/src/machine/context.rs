@@ -399,6 +399,10 @@ impl Machine for Context {
         s.chain_of_task_changes(self.id);
     }
 
+    fn io_schedule(&self, begins: bool) {
+        self.state().tasks[self.id as usize].in_iowait = begins;
+    }
+
     fn wchan(&self, function: &'static str) {
         let mut s = self.state();
         s.tasks[self.id as usize].function = s.site(function);

@@ -266,6 +266,7 @@ impl State {
         match then {
             Then::Complete(lock) | Then::Unlock(lock, _) => completion::expect(self, lock),
             Then::Release(lock) => self.hand_to_device(lock),
+            Then::Both(one, other) => [one, other].into_iter().for_each(|lock| completion::expect(self, lock)),
         }
     }
 
@@ -348,6 +349,10 @@ impl State {
             Then::Unlock(done, lock) => {
                 completion::complete_from_interrupt(self, done);
                 self.release_from_interrupt(lock);
+            }
+            Then::Both(one, other) => {
+                completion::complete_from_interrupt(self, one);
+                completion::complete_from_interrupt(self, other);
             }
         }
     }

@@ -6,6 +6,7 @@ use super::lock::LockKind;
 use super::seldom::Empty;
 use super::task::TaskKind;
 use crate::hdr::Tally;
+use crate::kernel::is_for_io;
 use crate::waist::time::Time;
 use crate::waist::ClassId;
 
@@ -91,6 +92,8 @@ pub struct ClassStats {
     pub role: String,
     /// Type.
     pub kind: LockKind,
+    /// Who sleeps for one waits for I/O.
+    pub for_io: bool,
     /// Locks of this class.
     pub instances: u64,
     /// Acquisitions and waits, by place and kind of task: see [`ClassStats::by_site`] and [`ClassStats::by_kind`].
@@ -148,6 +151,7 @@ impl ClassStats {
             name: name.into(),
             role: role.into(),
             kind,
+            for_io: is_for_io(role),
             instances: 0,
             places: Vec::new(),
             wait_max: 0,
@@ -178,8 +182,9 @@ impl ClassStats {
     pub fn reset(&mut self, now: Time) {
         let fresh = Self::new("", "", self.kind);
         let (name, role) = (std::mem::take(&mut self.name), std::mem::take(&mut self.role));
-        let (instances, waiting, holds) = (self.instances, self.waiting, self.holds.is_some());
-        *self = Self { name, role, instances, waiting, waiting_since: now, ..fresh.recording_holds(holds) };
+        let Self { for_io, instances, waiting, .. } = *self;
+        let holds = self.holds.is_some();
+        *self = Self { name, role, for_io, instances, waiting, waiting_since: now, ..fresh.recording_holds(holds) };
     }
 
     /// What is counted of a kind of task at a place in the programs.

@@ -171,6 +171,8 @@ pub struct Task {
     pub parked: bool,
     /// It is one of its CPU's pool, and sleeps until there is work for it.
     pub resting: bool,
+    /// Where it sleeps now, it waits for I/O.
+    pub in_iowait: bool,
     /// Its plug holds something back.
     pub plugged: bool,
     /// Why it does not run, if it does not.
@@ -277,6 +279,7 @@ impl Task {
             look_due: false,
             sleeps_for: None,
             preempt_off: 0,
+            in_iowait: false,
             plugged: false,
             spins_until_resched: false,
             others: None,
@@ -446,13 +449,6 @@ impl Task {
     pub fn come_to_run(&mut self, now: Time, idle_clock: Time, owed_irq: Time) {
         self.segment.irq += owed_irq;
         self.become_status(now, idle_clock, Status::Running);
-    }
-
-    /// Whether, if it sleeps, it waits for I/O (`in_iowait`): a process, or a thread such as jbd2 or that of btrfs's commits, whose
-    /// request a device has. Workers that are bound to a CPU wait for nothing of their own.
-    #[inline]
-    pub fn waits_for_io(&self) -> bool {
-        self.reason == Reason::Device && self.kind != TaskKind::Bound
     }
 
     /// Notes that it is moved, while it waits for a CPU, to one that has idled for `idle_clock`.

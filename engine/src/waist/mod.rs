@@ -128,6 +128,14 @@ pub trait Machine: Clone + 'static {
     fn convert(&self, lock: LockId, side: Side, mode: Mode) -> impl Future<Output = ()>;
     /// Waits for a completion.
     fn wait_for(&self, completion: LockId) -> impl Future<Output = ()>;
+    /// The same for the end of I/O, which counts as waiting for I/O (`wait_for_completion_io`, `io_schedule` in a loop).
+    fn wait_for_io(&self, completion: LockId) -> impl Future<Output = ()> {
+        async move {
+            self.io_schedule(true);
+            self.wait_for(completion).await;
+            self.io_schedule(false);
+        }
+    }
     /// Completes a completion: one waiter may go on.
     fn complete(&self, completion: LockId) -> impl Future<Output = ()>;
 
@@ -156,6 +164,14 @@ pub trait Machine: Clone + 'static {
     fn sleep(&self, time: Time) -> impl Future<Output = ()>;
     /// Sleeps until woken by [`Machine::wake`] or [`Machine::wake_at_tick`]; an earlier wake-up is not lost.
     fn park(&self) -> impl Future<Output = ()>;
+    /// The same for I/O (`io_schedule`).
+    fn park_for_io(&self) -> impl Future<Output = ()> {
+        async {
+            self.io_schedule(true);
+            self.park().await;
+            self.io_schedule(false);
+        }
+    }
     /// The same for a worker of its CPU's pool that is done with its work. A wake-up means more work: it waits until no other worker
     /// of the CPU is at work.
     fn rest(&self) -> impl Future<Output = ()>;
@@ -200,6 +216,9 @@ pub trait Machine: Clone + 'static {
     fn exception(&self, site: &'static str);
     /// It is over.
     fn return_from_exception(&self);
+    /// Whether the task, where it sleeps from now on, waits for I/O (`in_iowait`, set by `io_schedule_prepare`): its CPU idles less deeply
+    /// (the rule `idle.io_waiters`).
+    fn io_schedule(&self, begins: bool);
     /// Names the function in which the task sleeps next (the kernel's `wchan`), for chains of waits.
     fn wchan(&self, function: &'static str);
     /// Uses so many bytes of the program's own memory in user mode, which drive others out of the caches; a call has ended.

@@ -63,6 +63,8 @@ pub enum Then {
     Release(LockId),
     /// Completes a completion and releases a lock that it was handed.
     Unlock(LockId, LockId),
+    /// Completes two completions, one after the other.
+    Both(LockId, LockId),
 }
 
 /// What a device is like.

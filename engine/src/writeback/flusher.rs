@@ -50,7 +50,7 @@ pub async fn flusher<M: Machine, F: Flushed>(m: M, fs: Rc<F>) {
         while let Some(file) = wb.next(&m, old).await {
             wb.take_turn(&m, &*fs, file).await;
         }
-        while wb.reap(&m).await {}
+        while wb.reap(&m, false).await {}
     }
 }
 
@@ -105,7 +105,7 @@ impl Writeback {
         loop {
             let recent = self.paused.get() > 0 && m.now() - self.paused.get() < RECENT;
             let depth = if recent { self.depths.1 } else { self.depths.0 };
-            if self.submitted.borrow().len() < depth || !self.reap(m).await {
+            if self.submitted.borrow().len() < depth || !self.reap(m, true).await {
                 return;
             }
         }
@@ -118,11 +118,14 @@ impl Writeback {
         self.submitted.borrow_mut().push_back((done, slot, pages));
     }
 
-    /// Waits for the oldest request of the flusher; says no if there is none.
-    async fn reap<M: Machine>(&self, m: &M) -> bool {
+    /// Waits for the oldest request of the flusher; says no if there is none. In the kernel it waits only `for_room` (`rq_qos_wait`): else
+    /// the end of a request needs nobody.
+    async fn reap<M: Machine>(&self, m: &M, for_room: bool) -> bool {
         let Some((done, slot, pages)) = self.submitted.borrow().front().copied() else { return false };
         m.wchan("wbt_wait");
+        m.io_schedule(for_room);
         m.wait_for(done).await;
+        m.io_schedule(false);
         m.drop_completion(done);
         self.submitted.borrow_mut().pop_front();
         self.end(pages);

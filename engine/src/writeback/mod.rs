@@ -225,7 +225,7 @@ impl Writeback {
             self.paused.set(m.now());
             m.wake_at_tick(m.task(), ((pause * SECOND) as Time).div_ceil(self.tick).max(1));
             m.wchan("balance_dirty_pages");
-            m.park().await;
+            m.park_for_io().await;
             if rate > 0.0 {
                 return;
             }
@@ -342,7 +342,7 @@ impl Writeback {
         {
             self.waiting.borrow_mut().push(m.task());
             m.wchan("folio_wait_writeback");
-            m.park().await;
+            m.park_for_io().await;
         }
     }
 
@@ -356,6 +356,11 @@ impl Writeback {
     /// The file goes, with what of it is dirty, once the flusher is not at it (`inode_wait_for_writeback`,
     /// `truncate_inode_pages_final`, `inode_io_list_del`).
     pub async fn forget<M: Machine>(&self, m: &M, slot: u32) {
+        while self.change(slot, |file| file.syncing) {
+            self.waiting.borrow_mut().push(m.task());
+            m.wchan("inode_wait_for_writeback");
+            m.park().await;
+        }
         self.wait_while(m, slot, OfFile::is_written).await;
         self.change(slot, |file| file.going = true);
         self.note(slot, 0);

@@ -8,6 +8,7 @@ from simfs.machine.lock import Place, Side, Waiting
 from simfs.machine.locks.rwsem_common import AnyRwsem, Waiter
 from simfs.machine.locks.sleeping import Spinning
 from simfs.machine.task import Steps, Task
+from simfs.machine.time import Time
 
 
 class Rwsem(AnyRwsem):
@@ -99,10 +100,12 @@ class Rwsem(AnyRwsem):
             self.unlock_and_wake(task, woken)
             yield from self.lock_to_wait(task, self.code.rwsem.look)
         slept = False
+        tried: Time | None = None
         while not self._try_as_queued_writer(me):
             self.wait_lock.unlock(task)
+            at_once, tried = tried == self.machine.now, self.machine.now
             spins = me.handoff and not self.sleeps_at_handoff
-            if not (spins and (yield from self.spin_for_handoff(task))):
+            if not (spins and (yield from self.spin_for_handoff(task, at_once=at_once))):
                 yield from self.sleep_until_hope(me)
                 slept = True
             task.segment.debt += self.code.rwsem.woken
@@ -138,10 +141,18 @@ class Rwsem(AnyRwsem):
         self.waiters.remove(me)
         return True
 
-    def spin_for_handoff(self, task: Task) -> Spinning:
-        """The marked waiter spins on a running writer. True if it should try again at once."""
+    def spin_for_handoff(self, task: Task, *, at_once: bool) -> Spinning:
+        """The marked waiter spins on a running writer. True if it should try again.
+
+        Somebody who still tries may be in the count of a lock that nobody owns (`OWNER_NULL`). Attempts take turns with
+        that one's way to the wait lock. If they cost no time, the one that came `at_once` after another has shown all
+        that there is to see in this instant, and nobody else would ever have a turn.
+        """
         yield from task.pay()
         owner = self.writer
+        if owner is None and not self.reader_owned and at_once and self.locked:
+            yield from self.poll(task)
+            return True
         while owner is not None and owner is self.writer:
             if not owner.on_cpu or task.need_resched:
                 return False

@@ -129,7 +129,7 @@ class Scheduler:
         self.policy.read_clock(task.cpu)
         self.policy.dequeue(task, task.cpu, Leaving.SLEEPING)
         self._leave_cpu(task, Status.SLEEPING, reason)
-        task.cpu.io_waiters += task.waits_for_io
+        task.cpu.io_waiters += task.in_iowait
         task.cpu.leaving = task
         self.schedule(task.cpu)
 

@@ -41,7 +41,7 @@ class Wakeups:
             return
         self._machine.chains.wakes(task)
         self._machine.counters.wakeups += 1
-        task.cpu.io_waiters -= task.waits_for_io
+        task.cpu.io_waiters -= task.in_iowait
         left = waker is not None and self._leaves_to_switch(waker, task)
         if task.entity.delayed:
             self._note_wakeup(task, task.cpu, waker)

@@ -135,6 +135,7 @@ async fn performed<M: waist::Machine>(
         Action::Unlock(lock, side) => m.unlock(*lock, *side).await,
         Action::Convert(lock, side, mode) => m.convert(*lock, *side, *mode).await,
         Action::WaitFor(completion) => m.wait_for(*completion).await,
+        Action::WaitForIo(completion) => m.wait_for_io(*completion).await,
         Action::Complete(completion) => m.complete(*completion).await,
         Action::Submit(device, time, then) => m.submit(*device, Io::taking(time.draw(random)), *then),
         Action::Park => m.park().await,

@@ -102,6 +102,7 @@ pub enum Action {
     Unlock(LockId, Side),
     Convert(LockId, Side, Mode),
     WaitFor(LockId),
+    WaitForIo(LockId),
     Complete(LockId),
     Submit(DeviceId, draw::Draw, Then),
     Park,
@@ -146,6 +147,7 @@ impl Step {
             Action::Unlock(lock, side) => format!("unlock({lock}, {side:?})"),
             Action::Convert(lock, side, mode) => format!("convert({lock}, {side:?}, {mode:?})"),
             Action::WaitFor(completion) => format!("wait_for({completion})"),
+            Action::WaitForIo(completion) => format!("wait_for_io({completion})"),
             Action::Complete(completion) => format!("complete({completion})"),
             Action::Submit(device, time, then) => {
                 format!("submit({device}, {}, {then:?})", Draw(time.clone()).__repr__())

@@ -168,6 +168,11 @@ impl Task {
     }
 
     #[staticmethod]
+    fn wait_for_io(completion: &Completion) -> Step {
+        Step(Action::WaitForIo(completion.0))
+    }
+
+    #[staticmethod]
     fn wait_for(completion: &Completion) -> Step {
         Step(Action::WaitFor(completion.0))
     }

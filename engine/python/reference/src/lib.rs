@@ -114,7 +114,7 @@ fn done(then: Then) -> Done {
     match then {
         Then::Complete(completion) => ("complete", completion, None),
         Then::Release(lock) => ("release", lock, None),
-        Then::Unlock(completion, lock) => ("complete", completion, Some(lock)),
+        Then::Unlock(completion, other) | Then::Both(completion, other) => ("complete", completion, Some(other)),
     }
 }
 
@@ -371,6 +371,10 @@ impl Machine for Foreign {
 
     fn return_from_exception(&self) {
         self.tell("return_from_exception", (self.task,));
+    }
+
+    fn io_schedule(&self, begins: bool) {
+        self.tell("io_schedule", (self.task, begins));
     }
 
     fn wchan(&self, function: &'static str) {

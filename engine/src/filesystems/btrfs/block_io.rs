@@ -80,7 +80,7 @@ impl TreeBlocks {
             m.flush_plug();
             for written in blocks {
                 m.wchan("btrfs_wait_extents");
-                m.wait_for(written).await;
+                m.wait_for_io(written).await;
                 m.drop_completion(written);
             }
             return;

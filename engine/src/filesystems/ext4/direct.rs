@@ -106,7 +106,7 @@ impl Ext4 {
             }
             if io.done.is_none() {
                 m.wchan("dio_await_one");
-                m.wait_for(done).await;
+                m.wait_for_io(done).await;
                 m.drop_completion(done);
             }
         }

@@ -35,7 +35,7 @@ pub async fn write_and_wait<M: Machine, F: Mapping>(fs: &F, m: &M, slot: u32, wa
     }
     for _ in 0..submitted {
         m.wchan("folio_wait_writeback");
-        m.wait_for(done).await;
+        m.wait_for_io(done).await;
     }
     m.drop_completion(done);
     wb.end(pages);
@@ -75,7 +75,7 @@ pub async fn wait_inodes<M: Machine, F: Mapping>(fs: &F, m: &M, written: Submitt
     let Submitted { done: Some(done), requests, pages, files } = written else { return };
     for _ in 0..requests {
         m.wchan("folio_wait_writeback");
-        m.wait_for(done).await;
+        m.wait_for_io(done).await;
     }
     m.drop_completion(done);
     fs.writeback().end(pages);

@@ -35,7 +35,11 @@ impl State {
         let l = &mut self.locks[lock as usize];
         l.mark_contended();
         let held = l.is_held();
-        self.classes[l.class as usize].begin_wait(now);
+        let class = &mut self.classes[l.class as usize];
+        class.begin_wait(now);
+        if class.for_io {
+            self.tasks[task as usize].in_iowait = true;
+        }
         self.push_wait(task, Wait { lock, side, held, since: now });
         self.note("wait", task, Object::Lock(lock));
     }
@@ -46,7 +50,11 @@ impl State {
         let Some(Wait { lock, held, since, .. }) = self.pop_wait(task) else { return };
         let (l, t) = (&self.locks[lock as usize], &self.tasks[task as usize]);
         let lasted = self.now - since.max(self.window_start);
-        self.classes[l.class as usize].end_wait(self.now, lasted, slept, held, (t.site, t.kind));
+        let class = &mut self.classes[l.class as usize];
+        class.end_wait(self.now, lasted, slept, held, (t.site, t.kind));
+        if class.for_io {
+            self.tasks[task as usize].in_iowait = false;
+        }
     }
 
     /// `lock`, just released, becomes the property of `next`, which still sleeps or spins.

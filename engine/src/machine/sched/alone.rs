@@ -155,7 +155,7 @@ impl State {
         task.leave_cpu(now, 0, Status::Sleeping, reason);
         c.current = None;
         c.leaving = Some(id);
-        c.io_waiters += u32::from(task.waits_for_io());
+        c.io_waiters += u32::from(task.in_iowait);
         c.forget_resched();
         c.behind = 0;
         self.tell_who_left(id);

@@ -72,7 +72,7 @@ impl State {
         self.read_clock(cpu);
         self.dequeue_task(cpu, id, Leaving::Sleeping);
         self.leave_cpu(id, Status::Sleeping, reason);
-        self.cpus[cpu as usize].io_waiters += u32::from(self.tasks[id as usize].waits_for_io());
+        self.cpus[cpu as usize].io_waiters += u32::from(self.tasks[id as usize].in_iowait);
         self.cpus[cpu as usize].leaving = Some(id);
         self.schedule(cpu);
     }

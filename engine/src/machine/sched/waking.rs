@@ -32,7 +32,7 @@ impl State {
                 return;
             }
         }
-        let (slept_on, delayed, waits_for_io) = (task.cpu, task.entity.delayed, task.waits_for_io());
+        let (slept_on, delayed, waits_for_io) = (task.cpu, task.entity.delayed, task.in_iowait);
         if self.rests_on(id) {
             return;
         }

@@ -50,7 +50,7 @@ fn mount_with<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) -> Resul
     let writeback = host.setup(|m| Writeback::new(m, setting, costs))?;
     let memory = Memory::new(setting.memory, setting.tick, costs)?;
     let rules = spec.kernel.rules;
-    let pools = host.setup(|m| Pools::of(m, &spec.machine, rules.workqueue_pods));
+    let pools = host.setup(|m| Pools::of(m, &spec.machine, &rules));
     let kernel = (spec.machine.costs.speed, rules, pools);
     let device = BlockDevice::start(host, &device, kernel, (writeback, memory));
     softirq::start(host, spec, &device);

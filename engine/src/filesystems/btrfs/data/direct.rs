@@ -169,7 +169,7 @@ impl Btrfs {
         self.submit_ordered(m, slot, &mut extent, (written, true)).await;
         if done.is_none() {
             m.wchan("iomap_dio_rw");
-            m.wait_for(written).await;
+            m.wait_for_io(written).await;
             m.drop_completion(written);
         }
     }

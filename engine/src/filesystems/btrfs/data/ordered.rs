@@ -172,7 +172,7 @@ impl Btrfs {
         self.storage.submit(m, request, End::Queue(self.ordered.reads.clone(), (0, done))).await;
         if io.done.is_none() {
             m.wchan("iomap_dio_rw");
-            m.wait_for(done).await;
+            m.wait_for_io(done).await;
             m.drop_completion(done);
         }
     }

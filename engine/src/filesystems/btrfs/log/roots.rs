@@ -143,7 +143,7 @@ impl LogRoots {
 async fn wait_for_blocks<M: Machine>(m: &M, requests: impl IntoIterator<Item = LockId>) {
     for written in requests {
         m.wchan("btrfs_wait_tree_log_extents");
-        m.wait_for(written).await;
+        m.wait_for_io(written).await;
         m.drop_completion(written);
     }
 }

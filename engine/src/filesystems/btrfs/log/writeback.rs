@@ -105,7 +105,7 @@ impl Btrfs {
     pub(super) async fn wait_for_data<M: Machine>(&self, m: &M, slot: u32, writeback: &Writeback) {
         for &written in &writeback.written {
             m.wchan("btrfs_wait_ordered_extents");
-            m.wait_for(written).await;
+            m.wait_for_io(written).await;
             m.drop_completion(written);
         }
         self.storage.writeback.end(writeback.pages);

@@ -218,7 +218,7 @@ impl Btrfs {
     async fn wait_for_cache<M: Machine>(&self, m: &M, (group, known): (u64, LockId)) {
         let Some(caches) = &self.extents.caches else { return };
         m.wchan("btrfs_wait_cache_io");
-        m.wait_for(known).await;
+        m.wait_for_io(known).await;
         m.drop_completion(known);
         self.update_root_item(m, items::free_space_header(group).key).await; // `update_cache_item`
         self.update_cache_inode(m, caches.file(group).ino).await;

@@ -35,9 +35,9 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             } else if is_last && behind > end {
                 is_last = false;
                 if self.tree().free_space(leaf) < ITEM_HEAD {
+                    // `setup_leaf_for_split`, for the item that is there, whose own head is not counted
                     self.release_path(&mut path).await;
-                    (path, _) = self.search_slot(last, Intent::Insert(ITEM_HEAD)).await;
-                // `setup_leaf_for_split`
+                    (path, _) = self.search_slot(item.key, Intent::Insert(2 * ITEM_HEAD)).await;
                 } else {
                     self.replace_csums(&mut path, &[csums_between(first, place), csums_between(place, behind)]);
                 }
@@ -158,6 +158,20 @@ mod tests {
         assert_eq!(deleted(104, 2), [(100, 4), (106, 4)]);
         assert_eq!(deleted(100, 10), []);
         assert_eq!(deleted(50, 10), [(100, 10)]);
+    }
+
+    #[test]
+    fn an_item_that_ends_a_full_leaf_is_split_where_it_is_moved_to() {
+        let left = after(|ops| {
+            now(ops.add_csums(100 * 4096, 100 * 4096));
+            now(ops.add_csums(1000 * 4096, 3958 * 4096));
+            let tree = ops.tree();
+            let leaf = tree.blocks().find(|&block| tree.level(block) == 0).unwrap();
+            assert!((tree.len(leaf), tree.free_space(leaf) < ITEM_HEAD) == (2, true));
+            drop(tree);
+            now(ops.delete_csums(2000 * 4096, 10 * 4096));
+        });
+        assert_eq!(left, [(100, 100), (1000, 1000), (2010, 2948)]);
     }
 
     /// How often it was searched for sums.

@@ -92,7 +92,8 @@ impl Journal {
         }
         for (done, to) in under_way {
             let from = self.shadow.get().from as usize;
-            m.wait_for(done).await;
+            m.wchan("__wait_on_buffer");
+            m.wait_for_io(done).await;
             m.drop_completion(done);
             self.shadow.set(Shadow { from: to as u32, ..self.shadow.get() });
             for task in self.shadowed.take() {

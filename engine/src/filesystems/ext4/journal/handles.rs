@@ -171,7 +171,7 @@ impl Journal {
             }
             self.shadowed.borrow_mut().push(m.task());
             m.wchan("do_get_write_access");
-            m.park().await;
+            m.park_for_io().await;
         }
         self.enter(m).await; // BJ_Reserved
         self.enter(m).await; // BJ_Metadata

@@ -233,7 +233,7 @@ impl Journal {
         }
         for _ in 0..blocks {
             m.wchan("sync_blockdev");
-            m.wait_for(done).await;
+            m.wait_for_io(done).await;
         }
         m.drop_completion(done);
         self.blocks.end_write(blocks);

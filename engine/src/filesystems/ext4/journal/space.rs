@@ -112,7 +112,7 @@ impl Journal {
         }
         for _ in 0..submitted {
             m.wchan("jbd2_log_do_checkpoint");
-            m.wait_for(done).await;
+            m.wait_for_io(done).await;
         }
         m.drop_completion(done);
         self.blocks.waited_for();

@@ -231,9 +231,9 @@ impl Iclogs {
         self.unlock(m).await;
     }
 
-    /// Flushes the device's cache and waits for it.
+    /// Flushes the device's cache and waits for it (`xfs_flush_bdev_async`).
     pub async fn flush_device<M: Machine>(&self, m: &M) {
-        self.storage.io(m, Request::Flush).await;
+        self.storage.io_uncounted(m, Request::Flush, "xlog_cil_push_work").await;
     }
 
     /// The buffer has to be written after the cache is flushed (`XLOG_ICL_NEED_FLUSH`).

@@ -115,7 +115,7 @@ impl Xfs {
         let cluster = self.clusters.of(m, agno, agino);
         cluster.lock(m).await;
         if self.sb.cold.reads(cluster.place.block) {
-            self.storage.read(m, INODES * INODE_BYTES).await;
+            self.storage.read_uncounted(m, INODES * INODE_BYTES, "xfs_buf_iowait").await;
         }
         m.run(Account::System, c.cluster).await;
         cluster.unlock(m).await;

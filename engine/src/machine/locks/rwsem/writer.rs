@@ -50,9 +50,12 @@ async fn wait_as_writer(cx: &Context, lock: LockId) -> bool {
         lock_to_wait(cx, inner, |code| code.rwsem.look).await;
     }
     let mut slept = false;
+    let mut tried = None;
     while !take_as_queued_writer(cx, lock) {
         spinlock::unlock(cx, inner);
-        if !(!era.sleeps_at_handoff() && is_marked(cx, lock) && spin_for_handoff(cx, lock).await) {
+        let now = Some(cx.state().now);
+        let at_once = std::mem::replace(&mut tried, now) == now;
+        if !(!era.sleeps_at_handoff() && is_marked(cx, lock) && spin_for_handoff(cx, lock, at_once).await) {
             sleep_until_hope(cx, lock).await;
             slept = true;
         }
@@ -147,11 +150,12 @@ fn is_marked(cx: &Context, lock: LockId) -> bool {
     with(cx, lock, |b| b.slow.waiters.iter().any(|w| w.task == cx.id && w.handoff))
 }
 
-/// The marked waiter spins on a running writer. True if it should try again at once.
-async fn spin_for_handoff(cx: &Context, lock: LockId) -> bool {
+/// The marked waiter spins on a running writer. True if it should try again: somebody who still tries may be in the count of a lock
+/// that nobody owns (`OWNER_NULL`).
+async fn spin_for_handoff(cx: &Context, lock: LockId, at_once: bool) -> bool {
     cx.pay().await;
     let owner = with(cx, lock, |b| b.owner);
-    let Some(writer) = owner.writer() else { return owner.is_nobody() };
+    let Some(writer) = owner.writer() else { return owner.is_nobody() && next_attempt(cx, lock, at_once).await };
     loop {
         let may = {
             let s = cx.state();
@@ -166,4 +170,13 @@ async fn spin_for_handoff(cx: &Context, lock: LockId) -> bool {
             return owner.is_nobody();
         }
     }
+}
+
+/// Attempts take turns with that somebody's way to the wait lock. If they cost no time, the one that came `at_once` after another has
+/// shown all that there is to see in this instant, and nobody else would ever have a turn.
+async fn next_attempt(cx: &Context, lock: LockId, at_once: bool) -> bool {
+    if at_once && with(cx, lock, |b| b.locked()) {
+        cx.poll(lock, SpinUntil { owner_off_cpu: None, need_resched: true, deadline: None }).await;
+    }
+    true
 }
