@@ -5,6 +5,7 @@
 //!
 //! What a transaction has put into the CIL stays granted until its checkpoint is on disk; then the AIL holds the space. The reserve and the
 //! write head differ by what transactions take when they roll more often than was reserved; none here does, so they are one.
+use crate::fx::FxMap;
 use crate::waist::Machine;
 use crate::waist::{Access, LineId, LockId, Side, TaskId};
 use std::cell::{Cell, RefCell};
@@ -94,6 +95,8 @@ struct Waiter {
     bytes: u64,
     /// Nobody has woken it since it looked.
     asleep: bool,
+    /// Its ticket, and what `try_to_wake_up` looks at of a task that is awake (`pi_lock`, its state).
+    line: LineId,
 }
 
 /// What is granted of the log, and who waits for more.
@@ -107,6 +110,8 @@ pub struct GrantHead {
     words: LineId,
     granted: Cell<u64>,
     waiters: RefCell<VecDeque<Waiter>>,
+    /// Lines of tasks that have waited.
+    lines: RefCell<FxMap<TaskId, LineId>>,
 }
 
 impl GrantHead {
@@ -117,6 +122,7 @@ impl GrantHead {
             words: m.new_line(lines),
             granted: Cell::new(0),
             waiters: RefCell::default(),
+            lines: RefCell::default(),
         }
     }
 
@@ -170,7 +176,7 @@ impl GrantHead {
     }
 
     /// Wakes who waits, in order, as far as `free` bytes are enough (`xlog_grant_head_wake`); what is too little for the first has more
-    /// pushed. Returns what is left of them, if they were enough for all.
+    /// pushed. Who was woken before stays in the queue until he gets the lock, and is looked at again. Returns what is left of them, if they were enough for all.
     fn wake<M: Machine>(&self, m: &M, mut free: u64, push: impl Fn(u64)) -> Option<u64> {
         for (place, waiter) in self.waiters.borrow_mut().iter_mut().enumerate() {
             if free < waiter.bytes {
@@ -182,6 +188,8 @@ impl GrantHead {
             free -= waiter.bytes;
             if std::mem::take(&mut waiter.asleep) {
                 m.wake(waiter.task);
+            } else {
+                m.touch(waiter.line, Access::Atomic);
             }
         }
         Some(free)
@@ -190,7 +198,8 @@ impl GrantHead {
     /// `xlog_grant_head_wait`, called and left with the lock.
     async fn wait<M: Machine>(&self, m: &M, bytes: u64, free: impl Fn() -> u64, push: impl Fn(u64)) {
         let task = m.task();
-        self.waiters.borrow_mut().push_back(Waiter { task, bytes, asleep: false });
+        let line = *self.lines.borrow_mut().entry(task).or_insert_with(|| m.new_line(1));
+        self.waiters.borrow_mut().push_back(Waiter { task, bytes, asleep: false, line });
         loop {
             push(bytes);
             self.waiters.borrow_mut().iter_mut().filter(|w| w.task == task).for_each(|w| w.asleep = true);
@@ -198,6 +207,7 @@ impl GrantHead {
             m.wchan("xlog_grant_head_wait");
             m.park().await;
             m.lock(self.lock, Side::Write).await;
+            m.touch(line, Access::Write);
             m.touch(self.words, Access::Read); // xlog_space_left
             if free() >= bytes {
                 break;
