@@ -10,6 +10,8 @@ from machines import assert_same
 
 from engine import Spec, per_second, read_whole_answer, written_spec
 
+DEVICE = "{profile: nvme, read: {time: 100 us, cv: 0, per_kib: 0}, bandwidth: {read: 100 GB, write: 100 GB}}"
+
 SCENARIO = """\
 simfs: 1
 name: ahead
@@ -17,14 +19,14 @@ title: Reads of a cold file
 machine: {profile: server-24, cpus: 4}
 kernel: linux-6.12
 filesystem: {kind: ext4}
-device: {profile: nvme, read: {time: 100 us, cv: 0, per_kib: 0}, bandwidth: {read: 100 GB, write: 100 GB}}
+device: {device}
 workload: {kind: fio, tasks: 1, rw: read, size: 64 MiB, block_size: 4 KiB, cached: false}
 measure: {warmup: 5 ms, duration: 20 ms, replications: 1}
 """
 
 
-def spec(tmp_path: Path, *options: str) -> Spec:
-    return written_spec(tmp_path / "ahead.yaml", SCENARIO, *options)
+def spec(tmp_path: Path, *options: str, device: str = DEVICE) -> Spec:
+    return written_spec(tmp_path / "ahead.yaml", SCENARIO.replace("{device}", device), *options)
 
 
 def run(tmp_path: Path, *options: str) -> dict[str, Any]:
@@ -56,7 +58,6 @@ def test_readers_of_one_file_wait_for_the_same_pages(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
 @pytest.mark.parametrize("device", ["nvme", "ramdisk", "loop-tmpfs"])
 def test_both_machines_read_ahead(tmp_path: Path, kind: str, device: str) -> None:
-    options = (f"filesystem.kind={kind}", f"device.profile={device}", "workload.tasks=3", "workload.files=shared")
-    scenario = SCENARIO.replace("{profile: nvme, read: {time: 100 us, cv: 0, per_kib: 0}, bandwidth: {read: 100 GB, write: 100 GB}}", "{profile: nvme}")
-    given = written_spec(tmp_path / "ahead.yaml", scenario, *options)
+    options = (f"filesystem.kind={kind}", "workload.tasks=3", "workload.files=shared")
+    given = spec(tmp_path, *options, device=device)
     assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
