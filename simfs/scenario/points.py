@@ -101,9 +101,10 @@ def _checked(document: Document, check: Check | None) -> Scenario:
 def with_values(scenario: Scenario, values: Mapping[str, float]) -> Scenario:
     """Return the scenario with keys set to plain numbers; durations are given in nanoseconds."""
     document = _document(scenario)
+    times = {fit.parameter for fit in scenario.calibrate if isinstance(fit.bounds[0], str)}
     for key, value in values.items():
         path = split_key(key)
-        assign(document, path, _as_written(document.data, path, value), Place(key, key))
+        assign(document, path, _as_written(document.data, path, value, key in times), Place(key, key))
     changed = Scenario.model_validate(document.data)
     changed._written = scenario._written  # a fit changes values; the file is still the one that was read
     return changed
@@ -321,10 +322,12 @@ def _document(scenario: Scenario) -> Document:
     return Document(scenario.name, scenario.model_dump(mode="json", exclude_unset=True))
 
 
-def _as_written(data: object, path: Path_, value: float) -> float | str:
+def _as_written(data: object, path: Path_, value: float, is_time: bool) -> float | str:
+    """A value as the scenario has it. One that it leaves to a profile is a duration if the bounds of its fit are."""
     for step in path:
         data = data.get(step) if isinstance(data, dict) else None
-    if not isinstance(data, str):
+    if isinstance(data, str):
+        duration(data)
+    elif data is not None or not is_time:
         return value
-    duration(data)
     return format_duration(value)

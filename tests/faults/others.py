@@ -331,4 +331,10 @@ OTHERS = [
         "            let answer = call.await;\n            sb.calls.notify_parent(m).await;",
         "            let answer = call.await;\n            if !FAULT { sb.calls.notify_parent(m).await; }",
     ),
+    Fault(
+        "readahead: a mark begins no window",
+        E + "filesystems/pages/readahead.rs",
+        "if self.marks.borrow_mut().remove(&page) {",
+        "if self.marks.borrow_mut().remove(&page) && !FAULT {",
+    ),
 ]

@@ -182,6 +182,12 @@ def test_values_are_set_in_nanoseconds() -> None:
     assert value_of(expand(changed)[0].scenario, "workload.user_cpu") == 12_345_678.9
 
 
+def test_a_time_that_the_scenario_leaves_to_a_profile_is_set_in_nanoseconds() -> None:
+    given = load("xfs-dbench-kthread").model_dump(mode="json", exclude_unset=True) | {"device": "nvme"}
+    changed = with_values(Scenario.model_validate(given), {"device.flush.time": 307e3})
+    assert value_of(changed, "device.flush.time") == 307e3
+
+
 def test_quick_is_shorter_and_keeps_the_points() -> None:
     scenario = load("lock-cycle")
     quick = scenario.model_copy(update={"measure": scenario.measure.quick()})

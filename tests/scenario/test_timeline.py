@@ -46,7 +46,7 @@ ERAS: dict[str, Eras] = {
     **dict.fromkeys(("vfs.dentry_lru", "block.private_lock", "ext4.next_generation"), SPINLOCKS),
     **dict.fromkeys(("ext4.group_spin", "btrfs.log_csum_range", "btrfs.delayed_refs", "btrfs.space_info"), SPINLOCKS),
     **dict.fromkeys(("btrfs.inode_lock", "btrfs.trans_lock", "btrfs.delalloc_lock", "btrfs.block_rsv"), SPINLOCKS),
-    **dict.fromkeys(("xfs.cil_lock", "xfs.push_lock", "xfs.icloglock", "xfs.log_wait"), SPINLOCKS),
+    **dict.fromkeys(("xfs.cil_lock", "xfs.push_lock", "xfs.icloglock", "xfs.log_wait", "xfs.grant_lock"), SPINLOCKS),
     **dict.fromkeys(("brd.lock", "md.lock", "vfs.percpu_counter", "btrfs.root_item_lock"), SPINLOCKS),
     **dict.fromkeys(("ext4.orphan", "btrfs.delayed_node", "btrfs.log_mutex"), MUTEXES),
     **dict.fromkeys(("vfs.s_vfs_rename_mutex", "vfs.s_sync_lock"), MUTEXES),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from machines import assert_same
 
 from engine import per_second, read_whole_answer, written_spec
 
@@ -34,3 +35,21 @@ def test_who_comes_late_is_in_the_next_commit(
     options = () if begin is None else (f"workload.begin={begin}",)
     rate = per_second(read_whole_answer(written_spec(tmp_path / "begin.yaml", SCENARIO, *options)))
     assert rate == pytest.approx(tasks_of_a_flush * 100, rel=0.08)
+
+
+CYCLES = """\
+simfs: 1
+name: cycles
+title: Eight threads that are created one after another
+machine: {profile: server-24, cpus: 8}
+kernel: linux-6.12
+workload: {kind: lock_cycle, tasks: 8, lock: hqlock, think: 1 us, hold: 100 ns, begin: 4 ms}
+measure: {duration: 2 ms, replications: 1}
+"""
+
+
+def test_threads_of_a_lock_cycle_begin_within_a_time_on_both_machines(tmp_path: Path) -> None:
+    given = written_spec(tmp_path / "cycles.yaml", CYCLES) | {"warmup_ns": 0.0, "duration_ns": 2e6}
+    begun = [operations > 0 for operations in read_whole_answer(given)["per_task_operations"]]
+    assert 1 <= sum(begun) < 8
+    assert assert_same(given) > 50

@@ -97,6 +97,8 @@ pub struct LaidOut {
     pub read: bool,
     /// Its blocks are there and nothing was written to them (`fallocate`).
     pub unwritten: bool,
+    /// It is read block after block, and the kernel was told so (`POSIX_FADV_SEQUENTIAL`).
+    pub in_order: bool,
     /// Only its beginning is there, if so.
     pub written: Option<Written>,
 }

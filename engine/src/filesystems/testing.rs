@@ -16,7 +16,7 @@ use std::rc::Rc;
 pub const MS: Time = 1_000_000_000;
 
 /// The type of each lock, by its role.
-const LOCKS: [(&str, &str); 30] = [
+const LOCKS: [(&str, &str); 31] = [
     ("xfs.buffer", "semaphore"),
     ("xfs.ilock", "rwsem"),
     ("xfs.iolock", "rwsem"),
@@ -24,6 +24,7 @@ const LOCKS: [(&str, &str); 30] = [
     ("xfs.push_lock", "qspinlock"),
     ("xfs.icloglock", "qspinlock"),
     ("xfs.log_wait", "qspinlock"),
+    ("xfs.grant_lock", "qspinlock"),
     ("xfs.cil_lock", "qspinlock"),
     ("xfs.cil_wq", "mutex"),
     ("vfs.i_rwsem", "rwsem"),

@@ -1,7 +1,7 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 62] = [
+pub const ROLES: [(&str, &str); 63] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
@@ -35,6 +35,7 @@ pub const ROLES: [(&str, &str); 62] = [
     ("xfs.cil_wq", "the queue of the workers that write checkpoints, while tasks that sync wait for them"),
     ("xfs.push_lock", "which checkpoints are being pushed"),
     ("xfs.icloglock", "the log buffers"),
+    ("xfs.grant_lock", "the queue of those who wait for space in the log"),
     ("xfs.log_wait", "a queue of those who wait for a log buffer or for a checkpoint's commit record"),
     ("xfs.cil_ctx", "the context of the CIL: shared by commits, exclusive for its push"),
     ("xfs.cil_lock", "lists and counters of the CIL"),

@@ -98,5 +98,6 @@ fn cycle(
         readers: w.number("readers"),
         blocking: w.number("blocking"),
         write,
+        begin: from_ns(w.number("begin_ns")),
     })
 }

@@ -71,6 +71,7 @@ const LOCK_CYCLE: Table = &[
         ("blocking", Number(0.0)),
         ("data_lines", Number(0.0)),
         ("locks", Number(1.0)),
+        ("begin_ns", Number(0.0)),
         ("order", Word(&["same", "opposite"])),
     ],
     drawn!("device", Number(0.0)),

@@ -51,6 +51,7 @@ impl Jobs {
                 cached: w.number("cached") > 0.0,
                 read: w.number("cached") > 0.0 && w.number("read_before") > 0.0,
                 unwritten: w.given("unwritten").is_some_and(|unwritten| unwritten > 0.0),
+                in_order: w.word("places") == "sequential",
                 written: None,
             },
             written: w.given("written").unwrap_or(0.0),

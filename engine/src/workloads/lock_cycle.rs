@@ -2,9 +2,9 @@
 //! inside the first, and with a device that goes on holding the lock, as buffers under write do.
 
 use super::arrivals::{served, taken, Requests};
-use super::draw::{chance, Draw};
+use super::draw::{chance, uniform, Draw};
 use crate::waist::Machine;
-use crate::waist::{Access, Account, DeviceId, Io, LineId, LockId, Mode, Side, Then};
+use crate::waist::{Access, Account, DeviceId, Io, LineId, LockId, Mode, Side, Then, Time};
 use std::future::Future;
 use std::rc::Rc;
 
@@ -29,12 +29,17 @@ pub struct Cycle {
     pub blocking: f64,
     /// The lock is handed to this device, which releases it after the time drawn; the task goes on at once.
     pub write: Option<(DeviceId, Draw)>,
+    /// Within which tasks begin.
+    pub begin: Time,
 }
 
 /// Runs cycles for ever, with the random stream of that name. It keeps little, as there may be many tasks.
 pub fn run<M: Machine>(m: M, cycle: Rc<Cycle>, requests: Requests, stream: &str) -> impl Future<Output = ()> {
     let mut random = m.stream(stream);
     async move {
+        if cycle.begin > 0 {
+            m.sleep((uniform(&mut random) * cycle.begin as f64) as Time).await;
+        }
         loop {
             let (think, hold) = (cycle.think.draw(&mut random), cycle.hold.draw(&mut random));
             let side = if chance(&mut random, cycle.readers) { Side::Read } else { Side::Write };

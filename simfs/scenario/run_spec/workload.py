@@ -123,6 +123,7 @@ def _lock_cycle(use: LockCycle, machine: Mapping[str, Any]) -> dict[str, Any]:
         "data_lines": use.data_lines,
         "locks": use.locks,
         "order": use.order,
+        **({} if use.begin is None else {"begin_ns": use.begin}),
         **({} if use.device is None else _drawn("device", use.device)),
         **_drawn("think", use.think),
         **_held(use, machine),

@@ -9,6 +9,7 @@ from simfs.scenario.sections.filesystem import INDEX_LOCKS
 from simfs.scenario.sections.kernel import CountOrDuration, LockUse
 from simfs.scenario.sections.section import refusal
 from simfs.scenario.sections.tasks import Serving, Tasks
+from simfs.scenario.sections.units import PositiveDuration
 
 RangeCount = Annotated[StrictInt, Field(ge=1, le=2**20)]
 
@@ -50,6 +51,10 @@ class LockCycle(LockTasks, Serving):
     )
     order: Literal["same", "opposite"] = Field(
         default="same", description="'opposite': every other task takes the two locks the other way round."
+    )
+    begin: PositiveDuration | None = Field(
+        default=None,
+        description="Tasks begin at any moment within this time; absent: all at once.",
     )
     device: Draws | None = Field(
         default=None,

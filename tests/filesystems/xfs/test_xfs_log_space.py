@@ -116,3 +116,9 @@ def test_larger_log_buffers_write_a_checkpoint_in_fewer_pieces(tmp_path: Path) -
     assert large < 0.8 * usual < 0.8 * 0.8 * small
     with pytest.raises(ScenarioError, match=r"l\.yaml:6:\d+: .*logbsize: 16, 32, 64, 128 or 256 KiB"):
         switches("48 KiB")
+
+
+def test_the_lock_of_the_queue_for_log_space_is_taken_only_while_somebody_waits(tmp_path: Path) -> None:
+    small, large = (simulate_whole(spec_of(tmp_path, size, 20)) for size in ("10 MiB", "256 MiB"))
+    assert the_lock(small, "xfs.l_reserve_head").acquired > small.operations / 10
+    assert not [lock for lock in large.locks if lock.name == "xfs.l_reserve_head" and lock.acquired]

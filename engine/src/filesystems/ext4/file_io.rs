@@ -10,12 +10,13 @@ use super::direct::Unwritten;
 use super::journal::credits;
 use super::Ext4;
 use crate::cost_table;
-use crate::devices::{Request, Work};
+use crate::devices::{BlockDevice, Request, Work};
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::inodes::times::Timed;
 use crate::filesystems::open_files::read_write::touch_atime;
 use crate::filesystems::page_cache::PageCache;
+use crate::filesystems::pages::readahead::{ReadPages, Readahead};
 use crate::filesystems::{File, Io, LaidOut, BLOCK};
 use crate::kernel::Rules;
 use crate::waist::Machine;
@@ -49,6 +50,7 @@ pub(super) struct OpenFile {
     pub(super) i_rwsem: LockId,
     pub(super) dio_count: LineId,
     pages: Rc<PageCache>,
+    ahead: Option<Readahead>,
     pub(super) unwritten: Unwritten,
     /// The task that submits requests which nobody waits for; of several, none that there is.
     user: Cell<Option<TaskId>>,
@@ -87,13 +89,9 @@ impl FileIo {
     pub fn open<M: Machine>(&self, m: &M, slot: u32, i_rwsem: LockId, laid: LaidOut) -> Rc<PageCache> {
         let pages = Rc::new(PageCache::of(laid.bytes, laid.cached));
         let unwritten = if laid.unwritten { Unwritten::all(laid.bytes) } else { Unwritten::default() };
-        let file = OpenFile {
-            i_rwsem,
-            dio_count: m.new_line("vfs.i_dio_count", 1),
-            pages: pages.clone(),
-            unwritten,
-            user: Cell::default(),
-        };
+        let dio_count = m.new_line("vfs.i_dio_count", 1);
+        let ahead = laid.in_order.then(|| Readahead::of(laid.bytes));
+        let file = OpenFile { i_rwsem, dio_count, pages: pages.clone(), ahead, unwritten, user: Cell::default() };
         self.files.put(slot, Rc::new(file));
         pages
     }
@@ -135,17 +133,24 @@ impl Ext4 {
             touch_atime(self, m, Timed::File(file.inode)).await;
         } else {
             m.cond_resched().await; // filemap_read
-            if !open.pages.has(io.offset, io.bytes) {
-                self.look_up_blocks(m, file.inode, c.map).await;
-                self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
-                self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
-            }
+            self.read_pages(m, file.inode, &open, io).await;
             self.sb.calls.pages.copy_from(m, file.inode, io.offset, io.bytes);
             m.run(Account::System, c.read_page * io.pages()).await;
             self.sb.calls.mark_accessed(m, file, (io.offset, io.bytes)).await;
             touch_atime(self, m, Timed::File(file.inode)).await;
         }
         m.run(Account::System, c.read_exit).await;
+    }
+
+    /// Has what is not in memory read.
+    async fn read_pages<M: Machine>(&self, m: &M, slot: u32, open: &OpenFile, io: Io) {
+        if let Some(ahead) = &open.ahead {
+            ahead.read(m, self, (slot, &open.pages), (io.offset, io.bytes)).await;
+        } else if !open.pages.has(io.offset, io.bytes) {
+            self.look_up_blocks(m, slot, self.io.costs.map).await;
+            self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
+            self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
+        }
     }
 
     pub(super) async fn write_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
@@ -188,5 +193,15 @@ impl Ext4 {
             true => self.sb.calls.overwriting(io.bytes) / io.pages(),
             false => self.sb.calls.filling(self.io.costs.buffered_page, io.offset, io.bytes) / io.pages(),
         }
+    }
+}
+
+impl ReadPages for Ext4 {
+    fn device(&self) -> &BlockDevice {
+        &self.storage
+    }
+
+    async fn find_blocks<M: Machine>(&self, m: &M, slot: u32, _: (u64, u32)) {
+        self.look_up_blocks(m, slot, self.io.costs.map).await;
     }
 }

@@ -5,3 +5,4 @@ pub mod dirty;
 pub(in crate::filesystems) mod folio_words;
 pub(in crate::filesystems) mod folios;
 pub(in crate::filesystems) mod mapping;
+pub(in crate::filesystems) mod readahead;

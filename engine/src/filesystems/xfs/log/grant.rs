@@ -5,8 +5,9 @@
 //!
 //! What a transaction has put into the CIL stays granted until its checkpoint is on disk; then the AIL holds the space. The reserve and the
 //! write head differ by what transactions take when they roll more often than was reserved; none here does, so they are one.
+use crate::fx::FxMap;
 use crate::waist::Machine;
-use crate::waist::TaskId;
+use crate::waist::{Access, LineId, LockId, Side, TaskId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
@@ -92,16 +93,39 @@ impl Ticket {
 struct Waiter {
     task: TaskId,
     bytes: u64,
+    /// Nobody has woken it since it looked.
+    asleep: bool,
+    /// Its ticket, and what `try_to_wake_up` looks at of a task that is awake (`pi_lock`, its state).
+    line: LineId,
 }
 
 /// What is granted of the log, and who waits for more.
-#[derive(Default)]
+///
+/// The queue has a spinlock. Only if somebody is in it does it cost others something: then who reserves and who gives back both take the
+/// lock, and have it while they wake.
 pub struct GrantHead {
+    /// `lock` of `l_reserve_head`; the write head has one of its own, on which nobody waits here.
+    lock: LockId,
+    /// Both heads.
+    words: LineId,
     granted: Cell<u64>,
     waiters: RefCell<VecDeque<Waiter>>,
+    /// Lines of tasks that have waited.
+    lines: RefCell<FxMap<TaskId, LineId>>,
 }
 
 impl GrantHead {
+    /// Nothing is granted. Both heads lie in so many lines.
+    pub fn new<M: Machine>(m: &M, lines: u32) -> Self {
+        Self {
+            lock: m.new_lock(m.class("xfs.l_reserve_head", "xfs.grant_lock")),
+            words: m.new_line("xfs.grant heads", lines),
+            granted: Cell::new(0),
+            waiters: RefCell::default(),
+            lines: RefCell::default(),
+        }
+    }
+
     /// Bytes granted.
     pub fn granted(&self) -> u64 {
         self.granted.get()
@@ -117,37 +141,78 @@ impl GrantHead {
         self.granted.set(self.granted.get() - bytes);
     }
 
-    /// Wakes who waits, in order, as far as `free` bytes are enough (`xlog_grant_head_wake`). Returns what is left of them, if
-    /// they were enough for all.
-    pub fn wake<M: Machine>(&self, m: &M, mut free: u64) -> Option<u64> {
-        for waiter in self.waiters.borrow().iter() {
-            free = free.checked_sub(waiter.bytes)?;
-            m.wake(waiter.task);
+    /// The heads move (`xlog_grant_add_space`, `xlog_grant_sub_space`).
+    pub fn move_heads<M: Machine>(&self, m: &M) {
+        m.touch(self.words, Access::Write);
+    }
+
+    /// `xlog_grant_head_check`: returns when `free` tells of enough; `push` has the tail moved.
+    pub async fn check<M: Machine>(&self, m: &M, bytes: u64, free: impl Fn() -> u64, push: impl Fn(u64)) {
+        let (others, left) = (self.is_awaited(), free());
+        if !others && left >= bytes {
+            return;
+        }
+        m.lock(self.lock, Side::Write).await;
+        if !others || self.wake(m, left, &push).is_none_or(|left| left < bytes) {
+            self.wait(m, bytes, free, push).await;
+        }
+        m.unlock(self.lock, Side::Write).await;
+    }
+
+    /// `xfs_log_space_wake`: of what is free, who waits gets his part.
+    pub async fn space_wake<M: Machine>(&self, m: &M, free: impl Fn() -> u64, push: impl Fn(u64)) {
+        if !self.is_awaited() {
+            return;
+        }
+        m.lock(self.lock, Side::Write).await;
+        m.touch(self.words, Access::Read); // xlog_space_left
+        self.wake(m, free(), push);
+        m.unlock(self.lock, Side::Write).await;
+    }
+
+    /// Whether somebody waits (`list_empty_careful`).
+    fn is_awaited(&self) -> bool {
+        !self.waiters.borrow().is_empty()
+    }
+
+    /// Wakes who waits, in order, as far as `free` bytes are enough (`xlog_grant_head_wake`); what is too little for the first has more
+    /// pushed. Who was woken before stays in the queue until he gets the lock, and is looked at again. Returns what is left of them, if they were enough for all.
+    fn wake<M: Machine>(&self, m: &M, mut free: u64, push: impl Fn(u64)) -> Option<u64> {
+        for (place, waiter) in self.waiters.borrow_mut().iter_mut().enumerate() {
+            if free < waiter.bytes {
+                if place == 0 {
+                    push(waiter.bytes);
+                }
+                return None;
+            }
+            free -= waiter.bytes;
+            if std::mem::take(&mut waiter.asleep) {
+                m.wake(waiter.task);
+            } else {
+                m.touch(waiter.line, Access::Atomic);
+            }
         }
         Some(free)
     }
 
-    /// What the first in the queue waits for.
-    pub fn first(&self) -> Option<u64> {
-        self.waiters.borrow().front().map(|waiter| waiter.bytes)
-    }
-
-    /// Whether a transaction that comes now need not wait.
-    pub fn admits<M: Machine>(&self, m: &M, bytes: u64, free: u64) -> bool {
-        self.wake(m, free).is_some_and(|left| left >= bytes)
-    }
-
-    /// Waits until `free` tells of enough; `push` has the tail moved.
-    pub async fn wait<M: Machine>(&self, m: &M, bytes: u64, free: impl Fn() -> u64, push: impl Fn()) {
-        self.waiters.borrow_mut().push_back(Waiter { task: m.task(), bytes });
+    /// `xlog_grant_head_wait`, called and left with the lock.
+    async fn wait<M: Machine>(&self, m: &M, bytes: u64, free: impl Fn() -> u64, push: impl Fn(u64)) {
+        let task = m.task();
+        let line = *self.lines.borrow_mut().entry(task).or_insert_with(|| m.new_line("xfs.grant waiters", 1));
+        self.waiters.borrow_mut().push_back(Waiter { task, bytes, asleep: false, line });
         loop {
-            push();
+            push(bytes);
+            self.waiters.borrow_mut().iter_mut().filter(|w| w.task == task).for_each(|w| w.asleep = true);
+            m.unlock(self.lock, Side::Write).await;
             m.wchan("xlog_grant_head_wait");
             m.park().await;
+            m.lock(self.lock, Side::Write).await;
+            m.touch(line, Access::Write);
+            m.touch(self.words, Access::Read); // xlog_space_left
             if free() >= bytes {
                 break;
             }
         }
-        self.waiters.borrow_mut().retain(|waiter| waiter.task != m.task());
+        self.waiters.borrow_mut().retain(|waiter| waiter.task != task);
     }
 }

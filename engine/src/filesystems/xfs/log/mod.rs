@@ -41,8 +41,6 @@ crate::cost_table!(CilCosts {
 
 /// The log of one mount.
 pub struct Log {
-    /// `l_reserve_head` and `l_write_head`: atomics that every reservation moves.
-    grant_heads: LineId,
     /// `m_active_trans`, where transactions under way are counted.
     active: Option<LineId>,
     /// Space accounting of the CIL context.
@@ -119,9 +117,9 @@ impl Log {
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         let ctx_lock = m.new_lock(m.class("xfs.xc_ctx_lock", "xfs.cil_ctx"));
-        let (grants, bytes) = (Rc::<GrantHead>::default(), area.bytes);
+        let heads = costs.number("xfs_log.grant_heads")? as u32;
+        let (grants, bytes) = (Rc::new(GrantHead::new(m, heads)), area.bytes);
         Ok(Self {
-            grant_heads: m.new_line("xfs.grant heads", costs.number("xfs_log.grant_heads")? as u32),
             active: costs.rules().counts_transactions.then(|| m.new_line("xfs.m_active_trans", 1)),
             cil: m.new_line("xfs.xc_ctx", costs.number("xfs_cil.shared")? as u32),
             ctx_lock,
@@ -155,15 +153,11 @@ impl Log {
         self.count_transaction(m);
         let ticket = Ticket::new(reservation, self.roundoff);
         self.grant_push_ail(m, ticket.bytes());
-        if !self.grants.admits(m, ticket.bytes(), self.space_left()) {
-            let push = || match self.pusher.target {
-                AilTarget::Reservations => self.grant_push_ail(m, ticket.bytes()),
-                AilTarget::Items => self.pusher.push_all(m),
-            };
-            self.grants.wait(m, ticket.bytes(), || self.space_left(), push).await;
-        }
+        let (free, wakes_pusher) = (|| self.space_left(), self.pusher.target == AilTarget::Items);
+        let push = |need| if wakes_pusher { self.pusher.push_all(m) } else { self.grant_push_ail(m, need) };
+        self.grants.check(m, ticket.bytes(), free, push).await;
         self.grants.add(ticket.bytes());
-        m.touch(self.grant_heads, Access::Write);
+        self.grants.move_heads(m);
         ticket
     }
 
@@ -176,17 +170,13 @@ impl Log {
         }
     }
 
-    /// `xfs_log_space_wake`. What is too little for the first has more pushed (`xlog_grant_head_wake` before 6.11).
-    pub fn space_wake<M: Machine>(&self, m: &M) {
-        let free = self.space_left();
-        self.grants.wake(m, free);
-        if let Some(need) = self.grants.first().filter(|&need| need > free) {
-            self.grant_push_ail(m, need);
-        }
+    /// `xfs_log_space_wake`. What is too little for the first has more pushed before 6.11.
+    pub async fn space_wake<M: Machine>(&self, m: &M) {
+        self.grants.space_wake(m, || self.space_left(), |need| self.grant_push_ail(m, need)).await;
     }
 
     /// `xlog_cil_ail_insert`: a checkpoint is on disk.
-    pub fn ail_insert<M: Machine>(&self, m: &M, context: Context) {
+    pub async fn ail_insert<M: Machine>(&self, m: &M, context: Context) {
         let Context { items, space, .. } = context;
         self.grant_push_ail(m, 0); // xlog_state_set_callback
         let was_empty = self.ail.borrow_mut().insert(items, space);
@@ -194,14 +184,14 @@ impl Log {
             self.pusher.wake(m);
         }
         self.grants.sub(space);
-        self.space_wake(m);
+        self.space_wake(m).await;
     }
 
     /// Headers and padding of a log buffer are on disk.
-    pub fn pass<M: Machine>(&self, m: &M, bytes: u64) {
+    pub async fn pass<M: Machine>(&self, m: &M, bytes: u64) {
         self.ail.borrow_mut().pass(bytes);
         self.grants.sub(bytes);
-        self.space_wake(m);
+        self.space_wake(m).await;
     }
 
     /// `xfs_trans_run_precommits`: inodes that are attached to no buffer are, under its lock. Those whose buffer the transaction
@@ -283,9 +273,9 @@ impl Log {
     }
 
     async fn end_commit<M: Machine>(&self, m: &M, unused: u64) {
-        m.touch(self.grant_heads, Access::Write); // the unused part of the reservation goes back
+        self.grants.move_heads(m); // the unused part of the reservation goes back
         self.grants.sub(unused);
-        self.space_wake(m);
+        self.space_wake(m).await;
         self.checkpoints.push_background(m).await;
         self.count_transaction(m); // xfs_trans_free
     }

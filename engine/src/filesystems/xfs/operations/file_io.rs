@@ -8,11 +8,12 @@
 //! transaction (`xfs_vn_update_time`).
 
 use crate::cost_table;
-use crate::devices::{End, Request, Work};
+use crate::devices::{BlockDevice, End, Request, Work};
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::inodes::times::Timed;
 use crate::filesystems::open_files::read_write::touch_atime;
 use crate::filesystems::page_cache::PageCache;
+use crate::filesystems::pages::readahead::{ReadPages, Readahead};
 use crate::filesystems::xfs::buffer_hash;
 use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::inode_lines::InodeLines;
@@ -146,6 +147,7 @@ pub(crate) struct OpenFile {
     lines: InodeLines,
     extents: FileExtents,
     pages: Rc<PageCache>,
+    ahead: Option<Readahead>,
     /// Who writes less than a block to it asynchronously, where such a write has to wait for all requests of the file.
     user: Cell<Option<TaskId>>,
 }
@@ -186,6 +188,7 @@ impl FileIo {
             lines: InodeLines::new(m, &inode, &self.kernel),
             extents: FileExtents::new(m, laid),
             pages: pages.clone(),
+            ahead: laid.in_order.then(|| Readahead::of(laid.bytes)),
             user: Cell::default(),
         };
         self.files.put(slot, Rc::new(file));
@@ -228,7 +231,7 @@ impl Xfs {
         }
         open.iolock.lock(m, &io, Side::Read).await;
         open.lines.count(m);
-        self.map(m, file, &open, io, c.mapped).await;
+        self.map(m, file.inode, &open, io.offset, c.mapped).await;
         open.lines.build_bio(m);
         let request = Request::Read { bytes: io.bytes, at: Some(io.offset) };
         match io.done {
@@ -257,7 +260,7 @@ impl Xfs {
         self.update_times(m, file.inode).await;
         m.run(Account::System, c.write_checks).await;
         open.lines.count(m);
-        self.map(m, file, &open, io, c.write_mapped).await;
+        self.map(m, file.inode, &open, io.offset, c.write_mapped).await;
         open.lines.build_bio(m);
         let request = Request::write(io.bytes, Some(io.offset));
         match io.done {
@@ -299,7 +302,7 @@ impl Xfs {
             }
         }
         open.lines.count(m);
-        self.map(m, file, &open, io, c.write_mapped).await;
+        self.map(m, file.inode, &open, io.offset, c.write_mapped).await;
         open.lines.build_bio(m);
         self.storage.io(m, Request::write(io.bytes, Some(io.offset))).await;
         self.end_write(m, &open).await;
@@ -313,13 +316,13 @@ impl Xfs {
     }
 
     /// `xfs_read_iomap_begin`, `xfs_direct_write_iomap_begin`: the blocks under the ILOCK, shared.
-    async fn map<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io, time: Time) {
-        let inode = self.inodes.inode(file.inode);
+    async fn map<M: Machine>(&self, m: &M, slot: u32, open: &OpenFile, offset: u64, time: Time) {
+        let inode = self.inodes.inode(slot);
         open.lines.look_at_format(m);
         m.run(Account::System, self.io.costs.map).await;
         m.lock(inode.ilock, Side::Read).await;
         open.lines.own_ilock(m);
-        open.extents.find(m, io.offset);
+        open.extents.find(m, offset);
         m.run(Account::System, time).await;
         open.lines.find_extent_map(m); // after what the step takes, so that others can have had the line
         m.unlock(inode.ilock, Side::Read).await;
@@ -365,8 +368,10 @@ impl Xfs {
 
     /// Reads what is not in memory.
     async fn read_pages<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io) {
-        if !open.pages.has(io.offset, io.bytes) {
-            self.map(m, file, open, io, self.io.costs.mapped).await;
+        if let Some(ahead) = &open.ahead {
+            ahead.read(m, self, (file.inode, &open.pages), (io.offset, io.bytes)).await;
+        } else if !open.pages.has(io.offset, io.bytes) {
+            self.map(m, file.inode, open, io.offset, self.io.costs.mapped).await;
             self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
             self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
         }
@@ -416,5 +421,15 @@ impl Xfs {
             fs.end_write(&m, &open).await;
             m.complete(done).await;
         }
+    }
+}
+
+impl ReadPages for Xfs {
+    fn device(&self) -> &BlockDevice {
+        &self.storage
+    }
+
+    async fn find_blocks<M: Machine>(&self, m: &M, slot: u32, (offset, _): (u64, u32)) {
+        self.map(m, slot, &self.io.file(slot), offset, self.io.costs.mapped).await;
     }
 }

@@ -85,12 +85,12 @@ impl Xfs {
             while let Some((ends, besides)) = ended {
                 for context in ends {
                     m.run(Account::System, cil.costs.committed * context.items.len() as Time).await; // xlog_cil_committed
-                    fs.log.ail_insert(&m, context);
+                    fs.log.ail_insert(&m, context).await;
                     cil.lock(&m).await; // xc_committing
                     cil.written.borrow_mut().pop_front();
                     cil.unlock(&m).await;
                 }
-                fs.log.pass(&m, besides);
+                fs.log.pass(&m, besides).await;
                 ended = cil.iclogs.clean(&m).await;
             }
         }

@@ -251,7 +251,7 @@ impl Xfs {
                     m.unlock(lock, Side::Write).await;
                 }
             }
-            fs.log.space_wake(&m);
+            fs.log.space_wake(&m).await;
         }
     }
 }
