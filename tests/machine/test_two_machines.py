@@ -197,6 +197,7 @@ def _small(spec: Spec) -> Spec:
         "subdirectories": 4,
         "size": 256 << 10,
         "file_bytes": 256 << 10,
+        "begin_ns": 100_000,
     }.items():
         if isinstance(params.get(key), int | float):  # fio's files are a word
             params = params | {key: min(params[key], most)}

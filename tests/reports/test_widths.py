@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
-from functools import cache
-from types import SimpleNamespace
+from collections.abc import Callable
 
 import fakes
 import pytest
@@ -28,7 +26,6 @@ from simfs.reports.whatif import figure, print_what_if, sentences
 from simfs.results.focus import focus
 from simfs.results.run import Runs, run_scenario
 from simfs.results.statistics import Estimate
-from simfs.scenario.reading.document import Document
 
 RUNNER = CliRunner()
 WIDTHS = (60, 80, 100, 118, 200)
@@ -95,16 +92,7 @@ def printed(report: Callable[[Console], None], width: int) -> str:
     return out.getvalue()
 
 
-@pytest.fixture(scope="module")
-def files_are_read_once() -> Iterator[None]:
-    """Some 300 that come with simfs, at each width."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(catalogue, "Document", SimpleNamespace(read=cache(Document.read)))
-        yield
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("files_are_read_once")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", REPORTS)
 def test_no_line_is_too_long_and_nothing_is_cut(name: str, width: int) -> None:

@@ -269,6 +269,7 @@ def test_tables_are_tidy_and_carry_units() -> None:
         "locks": 60,
         "lock_sites": 120,
         "lock_kinds": 0,
+        "lines": 0,
         "chains": 0,
         "wakes": 0,
         "delays": 0,
