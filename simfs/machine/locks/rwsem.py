@@ -141,7 +141,7 @@ class Rwsem(AnyRwsem):
         self.waiters.remove(me)
         return True
 
-    def spin_for_handoff(self, task: Task, *, at_once: bool) -> Spinning:
+    def spin_for_handoff(self, task: Task, *, at_once: bool = False) -> Spinning:
         """The marked waiter spins on a running writer. True if it should try again.
 
         Somebody who still tries may be in the count of a lock that nobody owns (`OWNER_NULL`). Attempts take turns with
