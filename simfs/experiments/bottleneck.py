@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from simfs.results.chains import MOSTLY, MUCH, does
+from simfs.results.chains import MOSTLY, does, fetches
 from simfs.results.model import PointResult, quantity
 from simfs.results.summaries import LockSummary
 
@@ -40,25 +40,21 @@ def _longest_wait(point: PointResult) -> str:
     if not locks:
         return ""
     lock = max(locks, key=lambda lock: lock.wait_total_ns)
-    waited, fetching = waits[lock] / point.tasks, _for_lines(point)
-    if waited < WAITED or (fetching >= MUCH and waited < fetching):
+    fetched = sum(line.waited_ns for line in point.lines)
+    if waits[lock] < WAITED * point.tasks or (_lines(point) and lock.wait_total_ns < fetched):
         return ""
     free = _free_percent(lock, point) if waits[lock] >= QUEUED else 0.0
     return f"{waits[lock]:.1f} tasks wait for {lock.name} on average{_holders(lock, free)}"
 
 
-def _for_lines(point: PointResult) -> float:
-    """The part of their time that tasks wait for cache lines that others use."""
-    waited = sum(line.waited_ns for line in point.lines)
-    return waited / (point.window_ns * point.replications * point.tasks)
+def _task_time_ns(point: PointResult) -> float:
+    """Tasks times window, over all replications."""
+    return point.window_ns * point.replications * point.tasks
 
 
 def _lines(point: PointResult) -> str:
     """How long tasks wait for cache lines that others use, and for which most; empty where that is not long."""
-    if _for_lines(point) < MUCH:
-        return ""
-    share = f"{100 * _for_lines(point):.0f} % of their time"
-    return f"tasks wait {share} for cache lines that others use, mostly for that of {point.lines[0].name}"
+    return fetches(point.lines, _task_time_ns(point))
 
 
 def _asleep_for_no_lock(point: PointResult, waiting: float) -> float:

@@ -195,13 +195,8 @@ class Why(Strict):
 
     def _fetch(self) -> str:
         """Which cache lines tasks wait for, if they do for a good part of their time."""
-        fetched = sum(line.waited_ns for line in self.lines)
-        if fetched < MUCH * self.task_time_ns:
-            return ""
-        share = f"{100 * fetched / self.task_time_ns:.0f} % of their time"
-        return (
-            f"; tasks wait {share} for cache lines that others use, mostly for that of {self.lines[0].name}"
-        )
+        said = fetches(self.lines, self.task_time_ns)
+        return f"; {said}" if said else ""
 
     def _sleep(self) -> str:
         """What tasks sleep for that is no lock, if they do mostly that."""
@@ -262,6 +257,17 @@ def _added(parts: Iterable[_Told], time: Callable[[_Told], float]) -> list[tuple
 
 def _longest_first(times: Mapping[_Key, float]) -> list[tuple[_Key, float]]:
     return sorted(times.items(), key=lambda each: (-each[1], each[0]))
+
+
+def fetches(lines: Sequence[LineStats], task_time_ns: float) -> str:
+    """How much of their time tasks wait for cache lines, the longest wait first; empty where that is not `MUCH`."""
+    part = sum(line.waited_ns for line in lines) / task_time_ns
+    if part < MUCH:
+        return ""
+    return (
+        f"tasks wait {100 * part:.0f} % of their time for cache lines that others use, mostly for that of "
+        f"{lines[0].name}"
+    )
 
 
 def does(holder: str, reason: str, function: str) -> str:
