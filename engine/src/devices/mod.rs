@@ -14,117 +14,27 @@ mod flush;
 mod md;
 mod metadata;
 mod ram;
+mod request;
 mod timing;
+mod worker;
 
 use crate::kernel::Rules;
 use crate::machine::Pipe;
 use crate::memory::Memory;
 use crate::spec::{DeviceSpec, ServedBy};
 use crate::waist::time::from_ns;
-use crate::waist::{Account, CpuId, DeviceId, Host, LockId, Machine, Placement, Side, SpawnKind, TaskId, Then, Time};
+use crate::waist::{Account, CpuId, DeviceId, Host, LockId, Machine, Placement, Side, SpawnKind, Then, Time};
 use crate::workqueue::{Pools, Raised, Workqueue, HIGHPRI};
 use crate::writeback::Writeback;
 use flush::{Flushes, Next, Sequence, Step};
 use md::{Bio, Md};
 use ram::Pages;
+pub use request::{End, Part, Place, Request, Work, NOTHING};
+use request::{Job, StepOf};
 use std::cell::{RefCell, RefMut};
-use std::collections::VecDeque;
 use std::rc::Rc;
 use timing::Timing;
-
-/// What a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // bytes, where on the device, how many of them nobody wrote before, and the flags of the block layer
-pub enum Request {
-    /// A read.
-    Read { bytes: u32, at: Place },
-    /// A write.
-    Write { bytes: u32, at: Place, first: u32 },
-    /// `REQ_OP_FLUSH`: what ended before it is safe.
-    Flush,
-    /// A write with `REQ_PREFLUSH`, what ended before it is safe first, or `REQ_FUA`, it is safe itself when it ends.
-    LogWrite { bytes: u32, at: Place, preflush: bool, fua: bool },
-}
-
-impl Request {
-    /// A write over what was written before.
-    pub fn write(bytes: u32, at: Place) -> Self {
-        Self::Write { bytes, at, first: 0 }
-    }
-
-    /// Whether what ended before it has to be safe first.
-    fn flushes(self) -> bool {
-        matches!(self, Self::Flush | Self::LogWrite { preflush: true, .. })
-    }
-
-    /// What is left of it when that is so.
-    fn after_flush(self) -> Option<Self> {
-        match self {
-            Self::Flush => None,
-            Self::LogWrite { bytes, at, fua, .. } => Some(Self::LogWrite { bytes, at, preflush: false, fua }),
-            Self::Read { .. } | Self::Write { .. } => Some(self),
-        }
-    }
-}
-
-/// What a work item is about, and what its end completes if its owner has use for that.
-pub type Work = (u32, LockId);
-
-/// What the end of a request does.
-#[derive(Clone, Debug)]
-pub enum End {
-    /// Completes a completion.
-    Complete(LockId),
-    /// Completes a completion and releases a lock that the device was handed.
-    Unlock(LockId, LockId),
-    /// Queues a work item on the CPU where the request ends.
-    Queue(Rc<Workqueue<Work>>, Work),
-    /// Does both, the item without anything to complete.
-    Both(Rc<Workqueue<Work>>, Work),
-}
-
-/// Nothing to complete.
-pub const NOTHING: LockId = LockId::MAX;
-
-/// What a request is part of.
-#[derive(Debug)]
-pub enum Part {
-    Alone(End),
-    Sequence(StepOf),
-}
-
-/// A step of a sequence, of the flush queue with this number.
-type StepOf = (CpuId, Step);
-
-/// What `kblockd` does: it issues a step of a sequence, or goes on with one after the interrupt that ended a step.
-#[derive(Debug)]
-enum Job {
-    Issue(StepOf),
-    Ended(StepOf),
-}
-
-/// Where a request is on a disk: so many bytes from the beginning of a file, or anywhere. Files are taken to lie over each
-/// other at the beginning of the disk.
-pub type Place = Option<u64>;
-
-/// A request in the plug of a task, which has been flushed so often before.
-struct Plugged {
-    task: TaskId,
-    flushed: u64,
-    request: Request,
-    part: Part,
-}
-
-/// Requests that wait for a worker, and workers that wait for requests.
-#[derive(Default)]
-struct Queue {
-    requests: RefCell<VecDeque<(Time, Part)>>,
-    plugged: RefCell<Vec<Plugged>>,
-    workers: RefCell<Vec<TaskId>>,
-    idle: RefCell<Vec<TaskId>>,
-    /// What a pool has to do, if it has no workers of its own.
-    work: Option<LockId>,
-}
+use worker::{Plugged, Queue};
 
 enum Server {
     Submitter,
@@ -340,14 +250,6 @@ impl BlockDevice {
         }
     }
 
-    /// What was in plugs that have been flushed waits for a worker now.
-    fn take_flushed<M: Machine>(&self, m: &M, queue: &Queue) {
-        let out = |plugged: &mut Plugged| m.plug_flushed(plugged.task) > plugged.flushed;
-        for Plugged { request, part, .. } in queue.plugged.borrow_mut().extract_if(.., out) {
-            queue.requests.borrow_mut().push_back((self.copy(m, request), part));
-        }
-    }
-
     /// Gives a request to who serves it.
     async fn issue<M: Machine>(&self, m: &M, request: Request, part: Part) {
         let device = match &self.server {
@@ -422,34 +324,6 @@ impl BlockDevice {
                 true
             }
             _ => false,
-        }
-    }
-
-    /// Does what there is to do (`loop_process_work`).
-    async fn process_work<M: Machine>(&self, m: &M, queue: &Queue) {
-        loop {
-            self.take_flushed(m, queue);
-            let next = queue.requests.borrow_mut().pop_front();
-            let Some((service, part)) = next else { return };
-            m.run(Account::System, service).await;
-            self.softirq.queue(m, part).await;
-            m.cond_resched().await;
-        }
-    }
-
-    /// The program of a worker thread of a device that has them (`kthread_worker_fn`).
-    async fn worker<M: Machine>(m: M, device: Rc<Self>) {
-        let Server::Worker(queue) = &device.server else { return };
-        m.at("device worker");
-        queue.workers.borrow_mut().push(m.task());
-        loop {
-            device.process_work(&m, queue).await;
-            queue.idle.borrow_mut().push(m.task());
-            while queue.idle.borrow().contains(&m.task()) && queue.requests.borrow().is_empty() {
-                m.park().await;
-                device.take_flushed(&m, queue);
-            }
-            queue.idle.borrow_mut().retain(|&idle| idle != m.task());
         }
     }
 
