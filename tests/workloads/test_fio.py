@@ -6,75 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fio_jobs import SCENARIO, run, spec
 from machines import assert_same
 
-from engine import Spec, acquired, per_second, read_answer, read_whole_answer, written_spec
+from engine import acquired, per_second, read_answer, read_whole_answer
 from simfs.scenario import ScenarioError, expand, load
 from simfs.scenario.sections.fio import Fio
-
-SCENARIO = """\
-simfs: 1
-name: jobs
-title: Jobs on one file
-machine: {profile: server-24, cpus: 8}
-kernel: linux-6.12
-filesystem: {kind: xfs}
-device: {profile: nvme, read: {time: 50 us, cv: 0}, write: {time: 50 us, cv: 0}}
-workload: {kind: fio, tasks: 4, direct: true, size: 64 MiB}
-measure: {warmup: 5 ms, duration: 40 ms, replications: 1}
-"""
-
-
-def spec(tmp_path: Path, *options: str, text: str = SCENARIO) -> Spec:
-    return written_spec(tmp_path / "jobs.yaml", text, *options)
-
-
-def run(tmp_path: Path, *options: str) -> dict[str, Any]:
-    return read_whole_answer(spec(tmp_path, *options))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("journal", [True, False])
-@pytest.mark.parametrize("how", ["exclusive", "relocked", "shared"])
-def test_both_machines_do_the_same_direct_io_on_ext4(tmp_path: Path, how: str, journal: bool) -> None:
-    options = (
-        "filesystem.kind=ext4",
-        f"kernel.rules.ext4.dio_writes={how}",
-        f"filesystem.journal={str(journal).lower()}",
-    )
-    given = spec(tmp_path, *options, "workload.fsync=3", "kernel.profile=linux-4.9")
-    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
-
-
-@pytest.mark.parametrize(("how", "times"), [("exclusive", 1), ("relocked", 4), ("shared", 4)])
-def test_direct_writes_of_ext4_take_turns_only_where_they_hold_the_lock_alone(
-    tmp_path: Path, how: str, times: int
-) -> None:
-    write = ("filesystem.kind=ext4", f"kernel.rules.ext4.dio_writes={how}", "workload.rw=randwrite")
-    alone = per_second(run(tmp_path, *write, "workload.tasks=1"))
-    assert per_second(run(tmp_path, *write)) == pytest.approx(times * alone, rel=0.15)
-
-
-@pytest.mark.parametrize("how", ["exclusive", "unlocked", "shared"])
-def test_direct_reads_of_ext4_never_take_turns(tmp_path: Path, how: str) -> None:
-    read = ("filesystem.kind=ext4", f"kernel.rules.ext4.dio_reads={how}", "workload.rw=randread")
-    alone = per_second(run(tmp_path, *read, "workload.tasks=1"))
-    assert per_second(run(tmp_path, *read)) == pytest.approx(4 * alone, rel=0.15)
-
-
-def test_a_direct_read_of_ext4_keeps_writes_waiting_for_its_device_only_where_it_shares_the_lock(
-    tmp_path: Path,
-) -> None:
-    """`do_blockdev_direct_IO` gives the lock back when all is submitted (until 4.8)."""
-    mixed = ("filesystem.kind=ext4", "kernel.rules.ext4.dio_writes=exclusive", "workload.rw=randrw")
-
-    def write_ns(how: str) -> float:
-        given = spec(tmp_path, *mixed, f"kernel.rules.ext4.dio_reads={how}")
-        assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 1e6}) > 20
-        found = run(tmp_path, *mixed, f"kernel.rules.ext4.dio_reads={how}")
-        return float(found["latency"]["write"]["mean_ns"])
-
-    assert write_ns("shared") > 2 * write_ns("exclusive")
 
 
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
@@ -96,48 +33,6 @@ def test_overwriting_pages_in_memory_takes_what_the_call_takes_that_was_measured
     ).replace("OPS", "operations: [{op: overwrite}], file_size: 4 KiB, params: {user_ns: 5 ns}")
     again = spec(tmp_path, kind, text=mix)
     assert cached == pytest.approx(per_second(read_whole_answer(again)), rel=0.1)
-
-
-@pytest.mark.parametrize(("kernel", "handles"), [("linux-5.4", 0), ("linux-5.5", 1), ("linux-5.6", 0)])
-def test_a_direct_write_of_ext4_starts_a_handle_in_5_5(tmp_path: Path, kernel: str, handles: int) -> None:
-    write = ("filesystem.kind=ext4", "workload.rw=randwrite", "workload.tasks=1")
-    rules = "{ext4.committed_check: nobody}"  # which takes that lock, too
-    result = run(tmp_path, *write, f"kernel={{profile: {kernel}, rules: {rules}}}")
-    started = acquired(result, "ext4.j_state_lock") / result["operations"]
-    assert started == pytest.approx(handles, abs=0.02)
-
-
-def test_a_journal_handle_in_each_buffered_write_meets_in_the_journal_only_where_there_is_one(
-    tmp_path: Path,
-) -> None:
-    old = (
-        "filesystem.kind=ext4", "workload.direct=false", "workload.rw=randwrite", "workload.places=own-block",
-        "workload.tasks=1", "kernel.rules.ext4.write_handles=true",
-    )  # fmt: skip
-    journaled, plain = (
-        per_second(run(tmp_path, *old)),
-        per_second(run(tmp_path, *old, "filesystem.journal=false")),
-    )
-    handle = 194 + 195  # ns of a handle that dirties nothing: its start, and journal.stop
-    assert 1e9 / journaled - 1e9 / plain == pytest.approx(handle, abs=30)
-
-
-@pytest.mark.parametrize(("journal", "starts"), [(True, 1), (False, 0)])
-def test_who_has_written_pages_back_starts_a_handle_in_vain(
-    tmp_path: Path, journal: bool, starts: int
-) -> None:
-    """Until 5.7 the loop of `ext4_writepages` ends with one that finds no page."""
-    synced = (
-        "filesystem.kind=ext4", "workload.direct=false", "workload.rw=randwrite", "workload.cached=true",
-        "workload.fsync=1", "workload.tasks=1", f"filesystem.journal={str(journal).lower()}",
-    )  # fmt: skip
-    asked = []
-    for vain in ("true", "false"):
-        given = spec(tmp_path, *synced, f"kernel.rules.ext4.vain_handle={vain}")
-        result = read_whole_answer(given)
-        asked.append(acquired(result, "ext4.j_state_lock") / result["operations"])
-        assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 1e6}) > 10
-    assert asked[0] - asked[1] == pytest.approx(starts, abs=0.1)
 
 
 DIRECT = [("xfs", kind) for kind in ("rwsem", "none", "interval-tree", "btree", "optimistic")]
@@ -243,78 +138,12 @@ def test_a_buffered_read_of_what_is_not_in_memory_holds_the_iolock_while_the_dev
     assert per_second(run(tmp_path, *read, "workload.size=8 GiB")) < 20_000
 
 
-@pytest.mark.parametrize("depth", [2, 4, 8])
-def test_a_task_has_as_many_requests_under_way_as_its_depth_allows(tmp_path: Path, depth: int) -> None:
-    """A request takes 50 us on the device, and up to 20 more until the task has woken and submitted the next."""
-    result = run(tmp_path, "workload.tasks=1", "workload.rw=randread", f"workload.iodepth={depth}")
-    assert depth / 70e3 < per_second(result) / 1e9 < depth / 50e3
-
-
-@pytest.mark.parametrize("how", ["exclusive", "shared"])
-@pytest.mark.parametrize("rw", ["randread", "randwrite"])
-def test_requests_that_nobody_waits_for_are_under_way_together_on_ext4(
-    tmp_path: Path, rw: str, how: str
-) -> None:
-    """Also writes that have the lock for themselves, which is given back when they are submitted."""
-    ext4 = (
-        "filesystem.kind=ext4",
-        f"kernel.rules.ext4.dio_writes={how}",
-        f"workload.rw={rw}",
-        "workload.tasks=1",
-    )
-    rates = [per_second(run(tmp_path, *ext4, f"workload.iodepth={depth}")) for depth in (1, 8)]
-    assert rates[1] == pytest.approx(8 * rates[0], rel=0.25)
-
-
-@pytest.mark.parametrize(("rw", "faster"), [("randread", 8), ("randwrite", 4)])
-def test_requests_that_nobody_waits_for_are_under_way_together_on_btrfs(
-    tmp_path: Path, rw: str, faster: float
-) -> None:
-    """Of writes the CPU time of the task and of `endio-write` is the limit."""
-    btrfs = ("filesystem={kind: btrfs, nodatacow: true}", f"workload.rw={rw}", "workload.tasks=1")
-    rates = [per_second(run(tmp_path, *btrfs, f"workload.iodepth={depth}")) for depth in (1, 8)]
-    assert rates[1] == pytest.approx(faster * rates[0], rel=0.35)
-
-
-def test_direct_writes_of_data_with_checksums_are_waited_for_on_btrfs_since_6_15(tmp_path: Path) -> None:
-    btrfs = ("filesystem={kind: btrfs}", "workload.rw=randwrite", "workload.tasks=1", "kernel=linux-6.18")
-    rates = [per_second(run(tmp_path, *btrfs, f"workload.iodepth={depth}")) for depth in (1, 8)]
-    assert rates[1] == pytest.approx(rates[0], rel=0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kernel", ["linux-6.12", "linux-6.18"])
-def test_both_machines_do_the_same_queued_io_on_btrfs(tmp_path: Path, kernel: str) -> None:
-    btrfs = ("filesystem={kind: btrfs}", f"kernel={kernel}", "workload.iodepth=4", "workload.fsync=9")
-    assert assert_same(spec(tmp_path, *btrfs) | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
-
-
 def test_a_job_with_o_sync_syncs_each_write(tmp_path: Path) -> None:
     job = ("workload.rw=randwrite", "workload.direct=false", "workload.tasks=1", "workload.cached=true")
     synced = run(tmp_path, *job, "workload.sync=true")["latency"]
     apart = run(tmp_path, *job, "workload.fsync=1")["latency"]
     both = apart["write"]["mean_ns"] + apart["fsync"]["mean_ns"]
     assert synced["write"]["mean_ns"] == pytest.approx(both, rel=0.03)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["exclusive", "relocked", "shared"])
-def test_both_machines_do_the_same_queued_io_on_ext4(tmp_path: Path, how: str) -> None:
-    ext4 = (
-        "filesystem.kind=ext4",
-        f"kernel.rules.ext4.dio_writes={how}",
-        "workload.iodepth=4",
-        "workload.fsync=9",
-    )
-    assert assert_same(spec(tmp_path, *ext4) | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
-
-
-def test_with_a_deep_queue_the_cpu_is_the_limit(tmp_path: Path) -> None:
-    result = run(
-        tmp_path, "workload.tasks=1", "workload.rw=randread", "workload.iodepth=256", "device.parallelism=256"
-    )
-    one_cpu = result["window_ns"]
-    assert result["cpu_ns"]["idle"] == pytest.approx(7 * one_cpu, rel=0.001)
 
 
 def test_the_time_of_a_file_changes_once_a_tick(tmp_path: Path) -> None:
