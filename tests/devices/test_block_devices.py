@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
+from engine import window
 from simfs import _engine
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 from simfs.scenario.models import available, load_device
@@ -74,7 +75,7 @@ def test_both_machines_agree_about_every_device_under_every_filesystem(
     tmp_path: Path, filesystem: str, name: str
 ) -> None:
     given = spec(tmp_path, f"device={name}", f"filesystem.kind={filesystem}")
-    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 3e6}) > 10
+    assert assert_same(given | window(3e6)) > 10
 
 
 def test_a_slower_device_makes_a_sync_slower_by_as_much(tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_a_device_without_a_volatile_cache_is_sent_no_flushes(tmp_path: Path) ->
     times = [result["window_ns"] / result["operations"] for result in map(run, specs)]
     assert times[1] > 50e3  # the write itself
     assert times[0] - times[1] > 10e3
-    assert_same(specs[1] | {"warmup_ns": 0.0, "duration_ns": 3e6})
+    assert_same(specs[1] | window(3e6))
 
 
 SYNCED = SCENARIO.replace(
@@ -166,7 +167,7 @@ def test_a_flush_of_sata_is_done_alone(tmp_path: Path) -> None:
     alone = run(given | {"duration_ns": 200e6})
     beside = run(given | {"duration_ns": 200e6, "device": given["device"] | {"flush_alone": False}})
     assert alone["operations"] < 0.7 * beside["operations"]
-    assert_same(given | {"warmup_ns": 0.0, "duration_ns": 20e6})
+    assert_same(given | window(20e6))
 
 
 def test_a_result_says_what_the_device_served(tmp_path: Path) -> None:

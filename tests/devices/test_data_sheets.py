@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from machines import assert_same
 
-from engine import per_second, read_answer, written_spec
+from engine import per_second, read_answer, window, written_spec
 from simfs.scenario import ScenarioError
 from simfs.scenario.models import load_device
 
@@ -179,7 +179,7 @@ def test_both_machines_share_the_pipe_alike(
 ) -> None:
     load_options = (f"workload.rw={rw}", f"workload.iodepth={depth}", f"workload.tasks={tasks}")
     asked = spec(tmp_path, f"device={json.dumps(device)}", *load_options)
-    assert assert_same(asked | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 5
+    assert assert_same(asked | window(2e6)) > 5
 
 
 def test_no_device_moves_more_than_its_pipe(tmp_path: Path) -> None:

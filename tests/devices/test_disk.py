@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
+from engine import window
 from simfs import _engine
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
@@ -101,7 +102,7 @@ def test_the_more_requests_a_disk_has_the_sooner_it_reaches_one_of_them(tmp_path
 )
 def test_both_machines_agree_about_a_disk(tmp_path: Path, tasks: int, option: str) -> None:
     given = spec(tmp_path, f"workload.tasks={tasks}", "workload.rw=randrw", "workload.fsync=5", option)
-    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e8}) > 200
+    assert assert_same(given | window(2e8)) > 200
 
 
 def test_only_a_disk_has_an_arm(tmp_path: Path) -> None:
@@ -112,4 +113,4 @@ def test_only_a_disk_has_an_arm(tmp_path: Path) -> None:
 def test_both_machines_agree_about_a_log_on_a_disk(tmp_path: Path) -> None:
     load = "workload={kind: mix, tasks: 3, order: in-turn, operations: [{op: chmod}, {op: fsync}]}"
     given = spec(tmp_path, "filesystem.kind=xfs", load)
-    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e8}) > 20
+    assert assert_same(given | window(2e8)) > 20

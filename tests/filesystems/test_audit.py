@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from engine import window
 from simfs import _engine
 from simfs.cli import app
 from simfs.scenario import expand, load, to_run_spec
@@ -72,7 +73,7 @@ def test_structures_of_btrfs_are_looked_at_when_no_worker_has_delayed_items(
     """A worker takes a directory or inode before it has a handle, and holds no lock then."""
     settings = ["machine.cpus=2", "kernel=linux-4.4", "workload.tasks=8", "workload.operations=[{op: chown}]"]
     (point,) = expand(load(scenario(tmp_path, "btrfs"), settings))
-    spec = to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": duration_ms * 1e6}
+    spec = to_run_spec(point, 0) | window(duration_ms * 1e6)
     for seed in range(1, 21):
         result = json.loads(_engine.run(json.dumps(spec | {"seed": seed}), check=True))
         assert {law["law"]: law["detail"] for law in result["laws"]}[AUDIT] == ""

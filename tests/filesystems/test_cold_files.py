@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, acquired_each, audited, simulate_whole
+from engine import Spec, acquired_each, audited, simulate_whole, window
 from simfs.results.run_result import RunResult
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
@@ -31,7 +31,7 @@ def spec(
         f"workload: {json.dumps(workload | keys)}\n"
     )
     (point,) = expand(load(path))
-    return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 6e6}
+    return to_run_spec(point, 0) | window(6e6)
 
 
 def run(folder: Path, filesystem: str, *operations: str, **keys: Any) -> RunResult:  # noqa: ANN401

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, acquired_each, answer, audited, simulate
+from engine import Spec, acquired_each, answer, audited, simulate, window
 from simfs.scenario import expand, load, to_run_spec
 
 FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
@@ -70,7 +70,7 @@ def test_a_directory_of_btrfs_is_not_in_the_memory_of_a_file_that_comes_later(tm
 def test_directories_grow_and_empty_again(tmp_path: Path, filesystem: str) -> None:
     """1,500 in a row, past the forms of a small parent, and away: numbers and inodes are used again."""
     rounds = [{"op": "mkdir", "repeat": 1500}, {"op": "rmdir", "repeat": 1500}]
-    result = simulate(spec(tmp_path, filesystem, operations=rounds) | {"warmup_ns": 0.0, "duration_ns": 3e8})
+    result = simulate(spec(tmp_path, filesystem, operations=rounds) | window(3e8))
     assert result.stall is None
     assert result.operations > 2
 
@@ -123,5 +123,5 @@ def test_btrfs_searches_the_tree_as_for_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_both_machines_do_the_same(tmp_path: Path, filesystem: str) -> None:
     made = spec(tmp_path, filesystem, "mkdir", "mkdir", "rmdir", "create", tasks=3)
-    assert assert_same(made | {"warmup_ns": 0.0, "duration_ns": 2e5}) > 50
+    assert assert_same(made | window(2e5)) > 50
     assert answer(made) == answer(made)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine import per_second, read_whole_answer
+from engine import per_second, read_whole_answer, window
 from simfs import _engine
 from simfs.scenario import expand, load, to_run_spec
 
@@ -105,7 +105,7 @@ def test_a_btrfs_task_waits_for_the_flush_before_it_writes_the_superblock() -> N
     device = "device={profile: nvme-client, flush: {time: 1 ms, cv: 0}, write: {time: 100 us, cv: 0}}"
     rest = ["measured=null", "calibrate=[]", "variants=[]", "sweep={}", device]
     spec = to_run_spec(expand(load("guest-2cpu", settings + rest))[0], 0)
-    _, events = _engine.trace(json.dumps(spec | {"warmup_ns": 0, "duration_ns": 1e7}))
+    _, events = _engine.trace(json.dumps(spec | window(1e7)))
     marker = next(task for _, task, _, what, _ in events if what == "begin")
     begin, end = (
         next(t for t, task, _, w, _ in events if task == marker and w == at) for at in ("begin", "end")
@@ -123,7 +123,7 @@ def test_fs_mark_syncs_a_file_before_it_closes_it() -> None:
     spec = to_run_spec(expand(load("guest-2cpu", settings + rest))[0], 0)
     closing = [name for name in spec["filesystem"]["costs"] if name.endswith("enter_close")]
     spec["filesystem"]["costs"] |= dict.fromkeys(closing, 1e7)
-    _, events = _engine.trace(json.dumps(spec | {"warmup_ns": 0, "duration_ns": 2e7}))
+    _, events = _engine.trace(json.dumps(spec | window(2e7)))
     marker = next(task for _, task, _, what, _ in events if what == "begin")
     end = next(time for time, task, _, what, _ in events if task == marker and what == "end")
     sleeps = [time for time, task, _, what, _ in events if task == marker and what == "sleep" and time < end]
@@ -135,7 +135,7 @@ def emulated(tasks: int) -> list[tuple[int | None, str]]:
     """What happens to whom while so many tasks append and sync on ext4, in the laboratory's machine."""
     points = expand(load("emulated-metadata", [f"sweep.workload.tasks=[{tasks}]"]))
     point = next(each for each in points if each.variant == "ext4-append-fsync-per-task")
-    _, events = _engine.trace(json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 1e7}))
+    _, events = _engine.trace(json.dumps(to_run_spec(point, 0) | window(1e7)))
     return [(task, what) for _, task, _, what, _ in events]
 
 

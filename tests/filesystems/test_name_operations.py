@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, acquired_each, answer, audited, rate, simulate
+from engine import Spec, acquired_each, answer, audited, rate, simulate, window
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
 FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
@@ -231,7 +231,7 @@ def test_both_machines_do_the_same(tmp_path: Path, filesystem: str) -> None:
     operations += [] if filesystem == "tmpfs" else ["fiemap"]
     operations += [] if filesystem == "btrfs" else ["fallocate"]
     made = spec(tmp_path, filesystem, *operations, tasks=3)
-    assert assert_same(made | {"warmup_ns": 0.0, "duration_ns": 2e5}) > 100
+    assert assert_same(made | window(2e5)) > 100
     assert answer(made) == answer(made)
 
 

@@ -10,7 +10,7 @@ import pytest
 from machines import assert_same
 from typer.testing import CliRunner, Result
 
-from engine import Spec
+from engine import Spec, window
 from simfs import _engine
 from simfs import machine as reference
 from simfs.cli import app
@@ -36,7 +36,7 @@ def scenario(path: Path, text: str) -> Path:
 
 def spec(path: Path, text: str, **changes: float) -> Spec:
     (point,) = expand(load(scenario(path, text)))
-    return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 4e6} | changes
+    return to_run_spec(point, 0) | window(4e6) | changes
 
 
 def run(engine: Any, given: Spec) -> RunResult:  # noqa: ANN401

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, simulate_whole, the_lock, written_spec
+from engine import Spec, simulate_whole, the_lock, window, written_spec
 from simfs.scenario import ScenarioError
 
 MADE = {"on": "made"}
@@ -23,7 +23,7 @@ def in_turn(path: Path, filesystem: str, *operations: dict[str, Any], **keys: An
         "simfs: 1\nname: m\ntitle: m\nmachine: server-24\nkernel: linux-6.12\ndevice: nvme\n"
         f"filesystem: {{kind: {filesystem}}}\nworkload: {json.dumps(workload)}\n"
     )
-    return written_spec(path / "m.yaml", text) | {"warmup_ns": 0, "duration_ns": 50e6}
+    return written_spec(path / "m.yaml", text) | window(50e6)
 
 
 @pytest.mark.parametrize(("filesystem", "alone"), [("xfs", True), ("ext4", True), ("btrfs", False)])

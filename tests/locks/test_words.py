@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, lock_cycle
+from engine import Spec, lock_cycle, window
 from simfs import _engine
 from simfs._engine import Machine, Step, Task, Word
 from simfs.results.run_result import RunResult
@@ -138,7 +138,7 @@ def test_the_futex_mutex_does_the_same_on_both_machines(cpus: int, preemption: s
 
 def test_the_futex_mutex_lets_one_in_and_everybody_go_on() -> None:
     for point in expand(load("futex-mutex")):
-        spec = to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": 3e6}
+        spec = to_run_spec(point, 0) | window(3e6)
         program = load_program(str(paths.SCENARIOS / "futex_mutex.py") + ":worker")
         result = answers(spec, program.worker, program.setup)
         assert result.stall is None
@@ -148,7 +148,7 @@ def test_the_futex_mutex_lets_one_in_and_everybody_go_on() -> None:
 def combining(at: int, duration: float = 3e5) -> tuple[Spec, Program]:
     program = load_program(str(paths.SCENARIOS / "combining_lock.py") + ":worker")
     spec = to_run_spec(expand(load("combining-lock"))[at], 0)
-    return spec | {"warmup_ns": 0.0, "duration_ns": duration}, program
+    return spec | window(duration), program
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from busy_machines import Machines
 from machines import assert_same
 
-from engine import lock_cycle, written_spec
+from engine import lock_cycle, window, written_spec
 from simfs.machine.cpus.cpu import KERNEL_MM
 from simfs.machine.machine import Machine
 from simfs.machine.sched.address_space import LAST, AddressSpaces
@@ -74,4 +74,4 @@ def test_both_machines_switch_alike(tmp_path: Path, threads: str, lazy: bool) ->
         f"workload: {{kind: mix, tasks: 3, threads: {threads}, directories: per-task, files: 1, file_size: 4 KiB, "
         "operations: [{op: append}, {op: fsync, on: written}]}\n"
     )
-    assert_same(written_spec(tmp_path / "s.yaml", text) | {"warmup_ns": 0, "duration_ns": 3e6})
+    assert_same(written_spec(tmp_path / "s.yaml", text) | window(3e6))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, lock_cycle, per_second, read_answer, written_spec
+from engine import Spec, lock_cycle, per_second, read_answer, window, written_spec
 from simfs import _engine
 from simfs._engine import Completion, Step, Task
 from simfs.machine.cpus.cpu import IdleLadder
@@ -173,7 +173,7 @@ def test_a_program_in_python_says_which_waits_are_for_io(tmp_path: Path) -> None
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_both_machines_count_them_alike(tmp_path: Path, governor: str, tasks: int) -> None:
     given = spec(tmp_path, f"kernel.rules.idle.governor={governor}", f"workload.tasks={tasks}")
-    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
+    assert assert_same(given | window(2e6)) > 50
 
 
 @pytest.mark.slow
@@ -181,7 +181,7 @@ def test_both_machines_count_them_alike(tmp_path: Path, governor: str, tasks: in
 def test_both_machines_count_who_syncs_alike(tmp_path: Path, kind: str) -> None:
     syncs = "workload={kind: mix, tasks: 2, operations: [{op: append}, {op: fsync}], order: in-turn}"
     given = spec(tmp_path, f"filesystem.kind={kind}", "device.write.time=100 us", syncs)
-    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
+    assert assert_same(given | window(2e6)) > 50
 
 
 @pytest.mark.slow
@@ -189,4 +189,4 @@ def test_both_machines_count_who_sleeps_for_a_page_alike(tmp_path: Path) -> None
     reads = "workload={kind: mix, tasks: 6, operations: [{op: read}], file_set: shared, threads: true}"
     locks = "locks={mm.folio_lock: semaphore}"
     given = spec(tmp_path, "machine.cpus=6", "filesystem={kind: tmpfs}", "device=null", reads, locks)
-    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 5e5}) > 50
+    assert assert_same(given | window(5e5)) > 50

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from machines import assert_same
 
-from engine import Spec
+from engine import Spec, window
 from simfs import _engine
 from simfs.scenario import expand, load, to_run_spec
 
@@ -23,7 +23,7 @@ def removing(preemption: str) -> Spec:
         f"kernel.preemption={preemption}",
     ]
     (point,) = expand(load("emulated-metadata", settings))
-    return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 3e7}
+    return to_run_spec(point, 0) | window(3e7)
 
 
 def gives_way_locked(spec: Spec, name: str = "i_rwsem") -> int:
@@ -58,7 +58,7 @@ def writing(filesystem: str) -> Spec:
     settings = ["variants=[]", "measured=null", "machine.cpus=1", f"filesystem.kind={filesystem}"]
     settings += ["workload.readers=0", "sweep.workload.tasks=[2]", "kernel.preemption=none"]
     (point,) = expand(load("emulated-rwsem", settings))
-    return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 6e7}
+    return to_run_spec(point, 0) | window(6e7)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from busy_machines import MS, US, Machines
 from machines import assert_same
 
-from engine import Spec, simulate
+from engine import Spec, simulate, window
 from simfs.machine.cpus.cpu import Phase
 from simfs.machine.sched.run_queue import Level
 from simfs.machine.statistics import TaskKind
@@ -292,7 +292,7 @@ def test_both_machines_note_wakers_cpus(tmp_path: Path) -> None:
             "workload: {kind: mix, tasks: 4, order: in-turn, operations: [{op: append, size: 4 KiB}, {op: fsync}]}\n"
         )
         (point,) = expand(load(scenario))
-        return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 2e6}
+        return to_run_spec(point, 0) | window(2e6)
 
     assert simulate(clients(True)).migrations != simulate(clients(False)).migrations
     assert_same(clients(True))

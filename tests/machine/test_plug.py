@@ -12,7 +12,7 @@ import pytest
 from busy_machines import Machines
 from machines import assert_same
 
-from engine import Spec, written_spec
+from engine import Spec, window, written_spec
 from simfs import _engine
 from simfs.machine.chains import Reason
 from simfs.machine.plug import MOST
@@ -27,7 +27,7 @@ def spec(folder: Path, device: str, tasks: int, subvolumes: bool = False, **keys
         f"filesystem: {{kind: btrfs, subvolumes: {str(subvolumes).lower()}}}\n"
         f"workload: {{{SYNCED}, directories: per-task, tasks: {tasks}}}\n"
     )
-    return written_spec(folder / "s.yaml", text) | {"warmup_ns": 0, "duration_ns": 3e6} | keys
+    return written_spec(folder / "s.yaml", text) | window(3e6) | keys
 
 
 def submissions(of: Spec) -> list[int]:
@@ -77,7 +77,7 @@ def test_a_commit_of_many_blocks_goes_to_the_device_in_plugs_full(tmp_path: Path
         "kernel: linux-6.12\ndevice: null-blk\nfilesystem: {kind: btrfs, costs: {commit_interval: 8 ms}}\n"
         f"workload: {{{churn}, directories: per-task}}\n"
     )
-    of = written_spec(tmp_path / "s.yaml", text) | {"warmup_ns": 0, "duration_ns": 2e7}
+    of = written_spec(tmp_path / "s.yaml", text) | window(2e7)
     assert max(submissions(of)) == MOST
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import ALL, assert_same
 
-from engine import Spec, simulate
+from engine import Spec, simulate, window
 from simfs import _engine
 from simfs.machine.stacks import KEPT
 from simfs.scenario import expand, load, to_run_spec
@@ -29,7 +29,7 @@ def compiling(tasks: int = 1, filesystem: str = "tmpfs", **changes: Any) -> Spec
         "machine.cpus=2",
     ]
     (point,) = expand(load("emulated-compile", [*settings, f"sweep.workload.tasks=[{tasks}]"]))
-    spec: Spec = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 1e9}
+    spec: Spec = to_run_spec(point, 0) | window(1e9)
     rules = spec["kernel"]["rules"] | changes.pop("rules", {})
     constants = spec["kernel"]["constants"] | changes.pop("constants", {})
     return spec | {"kernel": spec["kernel"] | {"rules": rules, "constants": constants}} | changes

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import ALL, assert_same
 
-from engine import Spec, simulate
+from engine import Spec, simulate, window
 from simfs import _engine
 from simfs.machine.recorder import Event
 from simfs.scenario import expand, load, to_run_spec
@@ -37,7 +37,7 @@ def spec(folder: Path, operation: str, think: str = "0 ns", cpus: int = CPUS, **
         f"kernel: linux-6.12\nfilesystem: {{kind: tmpfs}}\nworkload: {json.dumps(workload)}\n"
     )
     (point,) = expand(load(path))
-    return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 24e6}
+    return to_run_spec(point, 0) | window(24e6)
 
 
 def traced(given: Spec) -> list[Event]:
@@ -71,7 +71,7 @@ def test_who_a_timer_wakes_in_a_tick_runs_when_its_softirqs_are_done(tmp_path: P
         "filesystem: {kind: xfs}\nworkload: {kind: compile, tasks: 4, directories: shared, profile: compile-emulated}\n"
     )
     (point,) = expand(load(path))
-    events = traced(to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 60e6})
+    events = traced(to_run_spec(point, 0) | window(60e6))
 
     def places(what: str) -> set[tuple[int, int]]:
         return {(at, cpu) for at, _, cpu, happened, _ in events if happened == what}

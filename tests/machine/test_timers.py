@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, lock_cycle
+from engine import Spec, lock_cycle, window
 from simfs import _engine
 from simfs import machine as reference
 from simfs._engine import Step, Task
@@ -26,7 +26,7 @@ def spec(wheel: str = "levels", **changes: float) -> Spec:
     made = lock_cycle("semaphore", 1)
     made["kernel"] = made["kernel"] | {"tick_ns": TICK, "rules": {"time.wheel": wheel}}
     made["workload"] = {"kind": "python", "tasks": 1, "params": {}}
-    return made | {"warmup_ns": 0, "duration_ns": 900 * TICK} | changes
+    return made | window(900 * TICK) | changes
 
 
 def run(engine: Any, given: Spec, worker: Callable[..., Generator[Step, Any, None]]) -> RunResult:  # noqa: ANN401
@@ -131,7 +131,7 @@ def test_the_inodegc_worker_starts_at_the_second_tick(tmp_path: Path) -> None:
     path = tmp_path / "unlinks.yaml"
     path.write_text(UNLINKS)
     (point,) = expand(load(path))
-    given = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 400e6}
+    given = to_run_spec(point, 0) | window(400e6)
     tick = given["kernel"]["tick_ns"]
     delay = RunResult.model_validate_json(_engine.run(json.dumps(given))).delays["inodegc"]
     assert delay.count > 10
@@ -151,7 +151,7 @@ def test_statfs_on_xfs_has_the_inodegc_worker_start_and_from_5_15_to_5_18_waits_
         path = tmp_path / f"{rule}.yaml"
         path.write_text(STATFS.replace("RULE", rule))
         (point,) = expand(load(path))
-        given = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 400e6}
+        given = to_run_spec(point, 0) | window(400e6)
         assert_same(given | {"duration_ns": 60e6})
         found = RunResult.model_validate_json(_engine.run(json.dumps(given)))
         return found.delays["inodegc"].p50_ns, found.latency["statfs"].mean_ns
@@ -170,7 +170,7 @@ def test_a_statfs_goes_over_the_workers_of_all_cpus_also_where_nothing_waits(tmp
         text = STATFS.replace("RULE", rule).replace("{op: create, think: 20.3 ms}, {op: unlink}, ", "")
         path.write_text(text.replace("tasks: 1", "tasks: 2"))
         (point,) = expand(load(path))
-        given = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 2e6}
+        given = to_run_spec(point, 0) | window(2e6)
         assert_same(given | {"duration_ns": 1e5})
         found = RunResult.model_validate_json(_engine.run(json.dumps(given)))
         queue = sum(lock.acquired for lock in found.locks if lock.name == "xfs.inodegc_wq")

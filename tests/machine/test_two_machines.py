@@ -13,7 +13,7 @@ from generated.scenarios import Drawn, file_scenarios, lock_scenarios
 from hypothesis import given, settings
 from machines import ALL, assert_same, short
 
-from engine import Spec
+from engine import Spec, window
 from simfs.machine.own import is_own
 from simfs.scenario import expand, load, paths, to_run_spec
 
@@ -88,7 +88,7 @@ PREEMPTED_IN_DEBT = Drawn(
 """Found by `python -m tests.agree`: somebody who still pays for line misses when it has taken a lock loses its CPU."""
 
 
-NO_TIMES = {"warmup_ns": 0, "duration_ns": 0}
+NO_TIMES = window(0)
 
 EVENTS = 1_250
 """Of a drawn scenario without files, about. `python -m tests.agree` takes 4,000."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from machines import assert_same
 
-from engine import Spec, lock_cycle, read_answer, written_spec
+from engine import Spec, lock_cycle, read_answer, window, written_spec
 from simfs.machine.locks.pool import Pool, Work
 from simfs.machine.machine import Machine
 from simfs.machine.task import Steps, Task
@@ -22,7 +22,7 @@ def spec(folder: Path, kernel: str = "linux-6.12", tasks: int = 1, kind: str = "
         f"kernel: {kernel}\ndevice: loop-tmpfs\nfilesystem: {{kind: {kind}}}\n"
         f"workload: {{{SYNCED}, directories: per-task, tasks: {tasks}}}\n"
     )
-    return written_spec(folder / "s.yaml", text) | {"warmup_ns": 0, "duration_ns": 4e6}
+    return written_spec(folder / "s.yaml", text) | window(4e6)
 
 
 class Bench:

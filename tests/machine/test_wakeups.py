@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from machines import assert_same
 
-from engine import Spec, lock_cycle, scenario_spec, simulate, the_lock
+from engine import Spec, lock_cycle, scenario_spec, simulate, the_lock, window
 from simfs import _engine
 from simfs.results.run_result import LockKind, LockStats, RunResult, Wakes
 
@@ -282,7 +282,7 @@ def test_a_wakeup_of_another_socket_waits_longer_for_its_lines(sockets: int, lin
     granted, handoffs = part(the_lock(result), "load"), the_lock(result).handoffs
     assert granted.granted_behind_ns / handoffs == pytest.approx(1500 + 100 * back, rel=1e-3)
     assert granted.granted_idle_ns / handoffs == pytest.approx(2500 + 100 * lines, abs=300 * (sockets - 1))
-    assert_same(spec | {"warmup_ns": 0, "duration_ns": 1e6})
+    assert_same(spec | window(1e6))
 
 
 RULES = ("waits", "queues_beside_one", "queues_alone", "dequeued_first")
@@ -298,7 +298,7 @@ def in_turn(think: float, rule: str, **costs: float) -> Spec:
     spec = lock_cycle(
         "semaphore", 2, 2, think_ns=think, hold_ns=10_000, costs=prices, idle_states=IDLE, kernel=kernel
     )
-    return spec | {"warmup_ns": 0, "duration_ns": 2e7}
+    return spec | window(2e7)
 
 
 def time_of_a_hand_over(spec: Spec) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from machines import assert_same
 
-from engine import Spec
+from engine import Spec, window
 from simfs import _engine
 from simfs.scenario import expand, load, to_run_spec
 
@@ -20,7 +20,7 @@ def spec() -> Spec:
     """Compilers in one directory of XFS: both kinds of workers have much to do."""
     settings = ["variants=[]", "calibrate=[]", "measured=null", f"machine.cpus={CPUS}"]
     (point,) = expand(load("emulated-compile", [*settings, "sweep.workload.tasks=[24]"]))
-    return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 4e8}
+    return to_run_spec(point, 0) | window(4e8)
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, read_answer, written_spec
+from engine import Spec, read_answer, window, written_spec
 
 SCENARIO = """\
 simfs: 1
@@ -75,7 +75,7 @@ def test_both_machines_copy_the_same(tmp_path: Path, kind: str) -> None:
         "workload.cached=true",
         llc_ns=30.0,
     )
-    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 1e6}) > 50
+    assert assert_same(given | window(1e6)) > 50
 
 
 WRITERS = """\

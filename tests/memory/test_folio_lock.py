@@ -8,7 +8,7 @@ import pytest
 from machines import assert_same
 from operations import holds, spec
 
-from engine import Spec, rate, simulate
+from engine import Spec, rate, simulate, window
 from simfs.scenario import expand, load, to_run_spec
 
 
@@ -36,4 +36,4 @@ def test_readers_of_one_page_sleep_for_each_other_on_tmpfs_and_not_on_ext4(tmp_p
 
 
 def test_both_machines_agree_on_the_folio_lock(tmp_path: Path) -> None:
-    assert_same(shared(tmp_path, "read", 5) | {"warmup_ns": 0, "duration_ns": 3e4})
+    assert_same(shared(tmp_path, "read", 5) | window(3e4))

@@ -7,7 +7,7 @@ import json
 import pytest
 from machines import assert_same
 
-from engine import Spec, scenario_spec
+from engine import Spec, scenario_spec, window
 from simfs import _engine
 
 KINDS = ["xfs", "tmpfs", "ext4", "btrfs"]
@@ -56,6 +56,6 @@ def test_only_counted_steps_have_not_waited_yet() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_machines_agree_on_new_names(kind: str) -> None:
-    spec = creating(kind) | {"warmup_ns": 0, "duration_ns": 3e5}
+    spec = creating(kind) | window(3e5)
     spec["workload"] |= {"tasks": 3, "pin_to_cpu": None}
     assert assert_same(spec) > 100

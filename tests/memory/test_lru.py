@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, run_scenario, simulate
+from engine import Spec, run_scenario, simulate, window
 from simfs import _engine
 from simfs.results.run_result import LockStats
 from simfs.scenario import expand, load, to_run_spec
@@ -36,7 +36,7 @@ def compiling(
         *(f"machine.cpus={cpus}", f"sweep.workload.tasks=[{tasks}]", "workload.params.cpu_cv=0"),
     ]
     (point,) = expand(load("emulated-compile", settings))
-    spec: Spec = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 1e9}
+    spec: Spec = to_run_spec(point, 0) | window(1e9)
     kernel = spec["kernel"]
     kernel |= {"rules": kernel["rules"] | (rules or {}), "constants": kernel["constants"] | (constants or {})}
     return spec | changes
@@ -80,7 +80,7 @@ def test_what_a_cpu_has_collected_goes_onto_the_list_before_a_file_goes() -> Non
             ["variants=[]", "filesystem.kind=tmpfs", "sweep.workload.tasks=[1]", *UNMEASURED],
         )
     )
-    assert holds(to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 20e6}) == pytest.approx(2, rel=0.01)
+    assert holds(to_run_spec(point, 0) | window(20e6)) == pytest.approx(2, rel=0.01)
 
 
 def unlink_ns(pages: int, *, exit_drains: bool) -> float:
@@ -94,7 +94,7 @@ def unlink_ns(pages: int, *, exit_drains: bool) -> float:
         f"kernel.rules={{mm.exit_drains: {str(exit_drains).lower()}}}",
     ]
     (point,) = expand(load("emulated-tmpfile", changes))
-    run = simulate(to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 20e6})
+    run = simulate(to_run_spec(point, 0) | window(20e6))
     return run.latency["unlink"].mean_ns
 
 

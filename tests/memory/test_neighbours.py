@@ -10,7 +10,7 @@ from machines import assert_same
 from operations import CREATE_UNLINK, spec
 from tiny_machine import Counting
 
-from engine import rate, simulate
+from engine import rate, simulate, window
 
 
 def stores(path: Path, kernel: str, tasks: int = 1, **workload: Any) -> tuple[float, float]:  # noqa: ANN401
@@ -58,4 +58,4 @@ def test_files_that_come_and_go_in_one_directory_cost_the_more_the_farther_their
 @pytest.mark.parametrize("kernel", ["linux-6.10", "linux-6.12"])
 def test_both_machines_agree_on_neighbours(tmp_path: Path, kernel: str) -> None:
     run = spec(tmp_path, "create", 4, kernel=kernel, directories="shared", **CREATE_UNLINK)
-    assert assert_same(run | {"warmup_ns": 0, "duration_ns": 6e4}) > 100
+    assert assert_same(run | window(6e4)) > 100

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import assert_same
 
-from engine import Spec, scenario_spec
+from engine import Spec, scenario_spec, window
 from simfs import _engine
 from simfs.machine.caches.blocks import Blocks
 from simfs.machine.caches.line import Home
@@ -124,7 +124,7 @@ def test_a_block_that_was_there_before_is_as_old_as_it_is_told() -> None:
 
 def creating(llc: float, memory: float = 90.0, files: int = 20_000, **changes: Any) -> Spec:  # noqa: ANN401
     """One task that creates files in a btrfs of some 9 MiB of tree blocks."""
-    lengths = {"warmup_ns": 0, "duration_ns": 2e6} | changes
+    lengths = window(2e6) | changes
     made = scenario_spec(
         "btrfs-unlock-parent",
         "default",
@@ -192,7 +192,7 @@ def test_few_files_stay_in_caches_that_many_do_not(tmp_path: Path, kind: str) ->
 @pytest.mark.parametrize("tasks", [1, 4])
 def test_both_machines_agree_on_files_that_do_not_fit(tmp_path: Path, kind: str, tasks: int) -> None:
     small = {"core_bytes": 16 * 1024.0, "llc_bytes": 64 * 1024.0}
-    spec = using(tmp_path, kind, "open", small, files=150) | {"warmup_ns": 0, "duration_ns": 1e5}
+    spec = using(tmp_path, kind, "open", small, files=150) | window(1e5)
     spec["workload"]["tasks"] = tasks
     assert assert_same(spec) > 100
 

@@ -12,7 +12,7 @@ import pytest
 from machines import assert_same
 from tiny_machine import TinyMachine
 
-from engine import Spec, rate, simulate
+from engine import Spec, rate, simulate, window
 from simfs.scenario import expand, load, to_run_spec
 
 CREATE = [{"op": "create"}, {"op": "unlink", "on": "made"}]
@@ -158,9 +158,9 @@ def test_without_a_journal_nobody_looks_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rule", [False, True])
 def test_both_machines_agree_on_ext4(tmp_path: Path, rule: bool) -> None:
     made = spec(tmp_path, CREATE, 4, "ext4", ext4__device_checks=rule)
-    assert assert_same(made | {"warmup_ns": 0, "duration_ns": 5e4}) > 100
+    assert assert_same(made | window(5e4)) > 100
 
 
 def test_both_machines_agree(tmp_path: Path) -> None:
     made = spec(tmp_path, CREATE, 4, vfs__remove_count="beside-permission", vfs__creat_counts_root=True)
-    assert assert_same(made | {"warmup_ns": 0, "duration_ns": 5e4}) > 100
+    assert assert_same(made | window(5e4)) > 100

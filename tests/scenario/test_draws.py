@@ -12,7 +12,7 @@ import pytest
 from machines import assert_same, short
 from scipy import stats
 
-from engine import lock_cycle, simulate
+from engine import lock_cycle, simulate, window
 from simfs import _engine
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
@@ -113,7 +113,7 @@ def test_both_machines_draw_the_same(choice: str, tmp_path: Path) -> None:
 def test_blocks_of_fio_by_zipf_are_spread_over_the_file(tmp_path: Path) -> None:
     job = "{kind: fio, tasks: 1, rw: randread, size: 4 MiB, cached: true, random_distribution: 'zipf:1.2'}"
     text = CYCLE[: CYCLE.index("workload")] + f"filesystem: {{kind: tmpfs}}\nworkload: {job}\n"
-    assert simulate(spec_of(text, tmp_path) | {"warmup_ns": 0.0, "duration_ns": 1e6}).operations > 100
+    assert simulate(spec_of(text, tmp_path) | window(1e6)).operations > 100
 
 
 def test_a_column_of_a_file_is_a_list(tmp_path: Path) -> None:

@@ -39,6 +39,11 @@ CONSTANTS: Mapping[str, float] = {
 """Constants of a kernel that there is; tests lay their own over them."""
 
 
+def window(duration_ns: float) -> Spec:
+    """What of a spec says that it is measured from its beginning on, for so long."""
+    return {"warmup_ns": 0.0, "duration_ns": duration_ns}
+
+
 def lock_cycle(
     lock: str = "semaphore",
     tasks: int = 1,

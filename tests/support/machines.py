@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any
 
+from engine import window
 from simfs import _engine, machine
 from simfs.machine.agreement import first_difference
 from simfs.machine.recorder import Event
@@ -89,9 +90,7 @@ def short(spec: dict[str, Any], most: float = 8_000) -> dict[str, Any]:
     """Some milliseconds of a run, but not many more events than told; cycles without contention are none."""
 
     def events_in(duration: float) -> int:
-        found = json.loads(
-            with_programs(_engine.run)(json.dumps(spec | {"warmup_ns": 0, "duration_ns": duration}))
-        )
+        found = json.loads(with_programs(_engine.run)(json.dumps(spec | window(duration))))
         return int(max(found["events"], 4 * found["operations"]))
 
     set_up, span = events_in(1), 5e5

@@ -12,6 +12,7 @@ import pytest
 from browser import Browser
 from lab import built
 
+from engine import window
 from simfs import _engine
 from simfs.experiments.scene import NEVER, Scene, window_around
 from simfs.reports.lab import page
@@ -83,7 +84,7 @@ def test_the_page_reads_a_trace_as_python_does(modules: Browser, lock: str, task
     *_, waits = _engine.watch(spec, start=NEVER)
     worst = max(waits, key=lambda wait: wait[3] - wait[2], default=None)
     begin, length = window_around(worst, 200_000_000, 1_250_000_000)
-    short = json.loads(spec) | {"warmup_ns": 0, "duration_ns": (begin + length) / 1000}
+    short = json.loads(spec) | window((begin + length) / 1000)
     _, in_force, events, _ = _engine.watch(json.dumps(short), start=begin)
     line = follow(in_force, events, begin, begin + length)
     focus = worst[0] if worst else ""

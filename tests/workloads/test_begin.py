@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from machines import assert_same
 
-from engine import per_second, read_whole_answer, written_spec
+from engine import per_second, read_whole_answer, window, written_spec
 
 SCENARIO = """\
 simfs: 1
@@ -49,7 +49,7 @@ measure: {duration: 2 ms, replications: 1}
 
 
 def test_threads_of_a_lock_cycle_begin_within_a_time_on_both_machines(tmp_path: Path) -> None:
-    given = written_spec(tmp_path / "cycles.yaml", CYCLES) | {"warmup_ns": 0.0, "duration_ns": 2e6}
+    given = written_spec(tmp_path / "cycles.yaml", CYCLES) | window(2e6)
     begun = [operations > 0 for operations in read_whole_answer(given)["per_task_operations"]]
     assert 1 <= sum(begun) < 8
     assert assert_same(given) > 50

@@ -9,7 +9,7 @@ import pytest
 from fio_jobs import SCENARIO, run, spec
 from machines import assert_same
 
-from engine import acquired, per_second, read_answer, read_whole_answer
+from engine import acquired, per_second, read_answer, read_whole_answer, window
 from simfs.scenario import ScenarioError, expand, load
 from simfs.scenario.sections.fio import Fio
 
@@ -58,14 +58,14 @@ def test_both_machines_do_the_same_direct_io(
     tmp_path: Path, filesystem: str, iolock: str, options: tuple[str, ...]
 ) -> None:
     places = ("workload.size=16 KiB", "kernel=linux-5.1", f"filesystem.iolock={iolock}")  # ranges collide
-    assert assert_same(spec(tmp_path, *places, *options) | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
+    assert assert_same(spec(tmp_path, *places, *options) | window(2e6)) > 50
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4", "btrfs", "tmpfs"])
 def test_both_machines_do_the_same_buffered_io(tmp_path: Path, filesystem: str) -> None:
     options = ("workload.direct=false", "workload.fsync=20", f"filesystem.kind={filesystem}")
-    assert assert_same(spec(tmp_path, *options) | {"warmup_ns": 0.0, "duration_ns": 1e6}) > 50
+    assert assert_same(spec(tmp_path, *options) | window(1e6)) > 50
 
 
 @pytest.mark.parametrize("rw", ["randread", "randwrite", "randrw"])
@@ -282,7 +282,7 @@ def test_both_machines_do_the_same_writes_of_less_than_a_block(tmp_path: Path) -
         "workload.block_size=512 B",
     )
     given = spec(tmp_path, "kernel.profile=linux-5.11", *job)
-    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
+    assert assert_same(given | window(2e6)) > 50
 
 
 def test_who_writes_less_than_a_block_of_a_file_of_others_and_does_not_wait_is_told_that_it_cannot(

@@ -8,7 +8,7 @@ import pytest
 from fio_jobs import run, spec
 from machines import assert_same
 
-from engine import acquired, per_second, read_whole_answer
+from engine import acquired, per_second, read_whole_answer, window
 
 
 @pytest.mark.slow
@@ -21,7 +21,7 @@ def test_both_machines_do_the_same_direct_io_on_ext4(tmp_path: Path, how: str, j
         f"filesystem.journal={str(journal).lower()}",
     )
     given = spec(tmp_path, *options, "workload.fsync=3", "kernel.profile=linux-4.9")
-    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
+    assert assert_same(given | window(2e6)) > 50
 
 
 @pytest.mark.parametrize(("how", "times"), [("exclusive", 1), ("relocked", 4), ("shared", 4)])
@@ -48,7 +48,7 @@ def test_a_direct_read_of_ext4_keeps_writes_waiting_for_its_device_only_where_it
 
     def write_ns(how: str) -> float:
         given = spec(tmp_path, *mixed, f"kernel.rules.ext4.dio_reads={how}")
-        assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 1e6}) > 20
+        assert assert_same(given | window(1e6)) > 20
         found = run(tmp_path, *mixed, f"kernel.rules.ext4.dio_reads={how}")
         return float(found["latency"]["write"]["mean_ns"])
 
@@ -93,5 +93,5 @@ def test_who_has_written_pages_back_starts_a_handle_in_vain(
         given = spec(tmp_path, *synced, f"kernel.rules.ext4.vain_handle={vain}")
         result = read_whole_answer(given)
         asked.append(acquired(result, "ext4.j_state_lock") / result["operations"])
-        assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 1e6}) > 10
+        assert assert_same(given | window(1e6)) > 10
     assert asked[0] - asked[1] == pytest.approx(starts, abs=0.1)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from engine import Spec, answer, simulate_whole
+from engine import Spec, answer, simulate_whole, window
 from simfs.cli import app
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 from simfs.scenario.checks.operations import REFUSED
@@ -185,11 +185,7 @@ def test_kept_files_stay_and_are_not_unlinked(scenario: MakeSpec) -> None:
 def test_a_directory_that_has_many_files_already_is_slower(scenario: MakeSpec, filesystem: str) -> None:
     def per_file(files: int) -> float:
         options = {"kind": "fs_mark", "size": None, "sync": 0, "keep": True, "initial_files": files}
-        return (
-            simulate_whole(scenario(filesystem, options) | {"warmup_ns": 0, "duration_ns": 2e6})
-            .latency["file"]
-            .p50_ns
-        )
+        return simulate_whole(scenario(filesystem, options) | window(2e6)).latency["file"].p50_ns
 
     assert per_file(20_000) > 1.05 * per_file(0)
 
@@ -229,9 +225,7 @@ def test_a_walk_puts_each_inode_on_the_list_and_reads_a_block_once(
     drive = {"time_ns": 1e6, "cv": 0, "per_kib_ns": 0}
     slow = {"served_by": "hardware", "parallelism": 8, "submit_ns": 0, "interrupt_ns": 0}
     read = simulate_whole(
-        spec
-        | {"warmup_ns": 0, "duration_ns": 3e7}
-        | {"device": slow | {"read": drive, "write": drive, "flush": drive}}
+        spec | window(3e7) | {"device": slow | {"read": drive, "write": drive, "flush": drive}}
     )
     one = read.latency["walk"].mean_ns - walk.latency["walk"].mean_ns
     assert (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, per_second, read_whole_answer, written_spec
+from engine import Spec, per_second, read_whole_answer, window, written_spec
 
 DEVICE = "{profile: nvme, read: {time: 100 us, cv: 0, per_kib: 0}, bandwidth: {read: 100 GB, write: 100 GB}}"
 
@@ -61,4 +61,4 @@ def test_readers_of_one_file_wait_for_each_others_pages(tmp_path: Path) -> None:
 def test_both_machines_read_ahead(tmp_path: Path, kind: str, device: str) -> None:
     options = (f"filesystem.kind={kind}", "workload.tasks=3", "workload.files=shared")
     given = spec(tmp_path, *options, device=device)
-    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
+    assert assert_same(given | window(2e6)) > 50

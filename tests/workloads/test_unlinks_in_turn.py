@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from machines import assert_same
 
-from engine import Spec, simulate_whole, written_spec
+from engine import Spec, simulate_whole, window, written_spec
 from simfs.results.run_result import RunResult
 
 FILES = 256
@@ -20,7 +20,7 @@ def unlinking(folder: Path, on: str, directories: int) -> Spec:
         "filesystem: {kind: xfs, size: 8 GiB}\ndevice: nvme\n"
         f"workload: {{kind: mix, tasks: 1, operations: [{{op: unlink, on: {on}}}], files: {FILES},"
         f" file_size: null, subdirectories: {directories}}}\n",
-    ) | {"warmup_ns": 0, "duration_ns": 2e6}
+    ) | window(2e6)
 
 
 def unlinked(folder: Path, on: str, directories: int = 1) -> RunResult:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, audited
+from engine import Spec, audited, window
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
 
@@ -27,7 +27,7 @@ def spec(folder: Path, filesystem: str = "btrfs", **keys: Any) -> Spec:  # noqa:
         f"filesystem: {{kind: {filesystem}}}\nworkload: {json.dumps(workload | keys)}\n"
     )
     (point,) = expand(load(path))
-    return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 2e6}
+    return to_run_spec(point, 0) | window(2e6)
 
 
 def reads_of_a_step(folder: Path, **keys: Any) -> float:  # noqa: ANN401

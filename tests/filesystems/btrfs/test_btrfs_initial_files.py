@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import audited, written_spec
+from engine import audited, window, written_spec
 
 
 @pytest.mark.parametrize("seed", range(1, 13))
@@ -18,5 +18,5 @@ def test_files_that_were_there_are_filled_in_when_nobody_is_in_the_tree(seed: in
         "workload: {kind: fs_mark, tasks: 16, size: null, keep: true, directories: per-task, subdirectories: 300,"
         f" initial_files: 1000}}\nmeasure: {{seed: {seed}}}\n"
     )
-    result = audited(written_spec(tmp_path / "s.yaml", text) | {"warmup_ns": 0, "duration_ns": 2e6})
+    result = audited(written_spec(tmp_path / "s.yaml", text) | window(2e6))
     assert result.operations > 10

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from machines import assert_same
 
-from engine import Spec, simulate_whole, written_spec
+from engine import Spec, simulate_whole, window, written_spec
 from simfs.results.run_result import RunResult
 
 
@@ -27,7 +27,7 @@ def writing(
     )
     with TemporaryDirectory() as folder:
         spec = written_spec(Path(folder) / "write.yaml", text)
-    return spec | {"warmup_ns": 0.0, "duration_ns": duration_ns}
+    return spec | window(duration_ns)
 
 
 @cache

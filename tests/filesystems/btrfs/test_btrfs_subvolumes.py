@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, audited, the_lock, written_spec
+from engine import Spec, audited, the_lock, window, written_spec
 from simfs.results.run_result import RunResult
 from simfs.scenario import ScenarioError
 
@@ -25,7 +25,7 @@ def spec(folder: Path, workload: str, subvolumes: bool, **keys: Any) -> Spec:  #
         f"filesystem: {{kind: btrfs, subvolumes: {str(subvolumes).lower()}}}\n"
         f"workload: {{{workload}, directories: per-task}}\n"
     )
-    return written_spec(folder / "s.yaml", text) | {"warmup_ns": 0, "duration_ns": 1e7} | keys
+    return written_spec(folder / "s.yaml", text) | window(1e7) | keys
 
 
 def waits(result: RunResult, *locks: str) -> int:

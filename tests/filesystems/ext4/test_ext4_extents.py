@@ -8,7 +8,7 @@ import pytest
 from lock_steps import operations
 from machines import assert_same
 
-from engine import Spec, acquired_each, audited, read_answer, scenario_spec, written_spec
+from engine import Spec, acquired_each, audited, read_answer, scenario_spec, window, written_spec
 from simfs.scenario import expand, load, to_run_spec
 
 JOBS = """\
@@ -73,7 +73,7 @@ def test_who_maps_blocks_asks_under_j_state_lock_whether_the_last_change_is_over
     jobs = written_spec(tmp_path / "jobs.yaml", JOBS, "workload.rw=randread", f"kernel={kernel}")
     for given, times in ((jobs, direct), (mix(tmp_path, kernel, "fiemap"), fiemap)):
         assert acquired_each(audited(given), "ext4.j_state_lock") == pytest.approx(times, abs=0.05)
-    assert_same(mix(tmp_path, kernel, "fiemap", tasks=3) | {"warmup_ns": 0.0, "duration_ns": 1e5})
+    assert_same(mix(tmp_path, kernel, "fiemap", tasks=3) | window(1e5))
 
 
 def test_a_count_by_cpu_still_moves_the_line_that_all_read(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_the_file_of_one_page_is_evicted_without_the_lock_until_it_has_blocks(tm
 def test_both_machines_do_the_same(tmp_path: Path, kernel: str) -> None:
     work = ("create", "append", "fsync", "fallocate", "shorten", "open", "unlink")
     made = mix(tmp_path, kernel, *work, tasks=3)
-    assert assert_same(made | {"warmup_ns": 0.0, "duration_ns": 5e5}) > 100
+    assert assert_same(made | window(5e5)) > 100
 
 
 def test_a_run_with_all_of_it_leaves_its_structures_right(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from machines import assert_same
 
-from engine import Spec, per_second, read_whole_answer, written_spec
+from engine import Spec, per_second, read_whole_answer, window, written_spec
 from simfs import _engine
 from simfs.scenario import expand, load, to_run_spec
 
@@ -131,7 +131,7 @@ def test_both_machines_commit_and_checkpoint_alike(
         f"filesystem.size={size}",
         f"device={device}",
     )
-    assert assert_same(asked | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 20
+    assert assert_same(asked | window(2e6)) > 20
 
 
 def test_a_commit_has_the_inodes_of_directories_that_were_made_side_by_side_in_one_block(

@@ -10,7 +10,7 @@ from machines import assert_same
 from operations import spec
 from tiny_machine import Counting
 
-from engine import Spec, rate, simulate
+from engine import Spec, rate, simulate, window
 from simfs.scenario.models import load_kernel
 
 
@@ -55,4 +55,4 @@ def test_an_open_counts_from_4_5_to_6_9(version: str, counts: bool) -> None:
 
 
 def test_both_machines_agree(tmp_path: Path) -> None:
-    assert_same(opening(tmp_path, "open", 5, counts=True) | {"warmup_ns": 0, "duration_ns": 3e4})
+    assert_same(opening(tmp_path, "open", 5, counts=True) | window(3e4))

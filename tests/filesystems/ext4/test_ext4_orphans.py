@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, rate, simulate, simulate_whole, the_lock
+from engine import Spec, rate, simulate, simulate_whole, the_lock, window
 from simfs.scenario import expand, load, to_run_spec
 
 
@@ -87,7 +87,7 @@ def test_the_superblocks_buffer_is_locked_within_the_list_since_5_11(tmp_path: P
 
 
 def test_both_machines_agree_on_the_list(tmp_path: Path) -> None:
-    assert assert_same(spec(tmp_path, 5) | {"warmup_ns": 0, "duration_ns": 1e5}) > 100
+    assert assert_same(spec(tmp_path, 5) | window(1e5)) > 100
 
 
 def test_a_truncation_that_leaves_the_size_has_no_handle_for_it(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from machines import assert_same
 from operations import spec
 from tiny_machine import Counting
 
-from engine import rate, simulate
+from engine import rate, simulate, window
 from simfs.scenario.models import load_kernel
 
 
@@ -53,4 +53,4 @@ def test_an_open_takes_a_reference_from_4_13_to_6_10(version: str, counts: bool)
 
 def test_both_machines_agree_with_apparmor(tmp_path: Path) -> None:
     rules = {"vfs.apparmor": True, "vfs.apparmor_open_counts": True}
-    assert_same(spec(tmp_path, "open", 5, rules=rules) | {"warmup_ns": 0, "duration_ns": 3e4})
+    assert_same(spec(tmp_path, "open", 5, rules=rules) | window(3e4))

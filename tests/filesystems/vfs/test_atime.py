@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from machines import assert_same
 
-from engine import Spec, audited, simulate_whole
+from engine import Spec, audited, simulate_whole, window
 from simfs.scenario import expand, load, to_run_spec
 
 FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
@@ -32,7 +32,7 @@ def spec(
         f"workload: {json.dumps(workload)}\n"
     )
     (point,) = expand(load(path))
-    return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 200e6}
+    return to_run_spec(point, 0) | window(200e6)
 
 
 def reads_that_write(given: Spec, site: str) -> float:

@@ -11,7 +11,7 @@ import pytest
 from machines import assert_same
 from tiny_machine import Timeless
 
-from engine import Spec, rate, simulate
+from engine import Spec, rate, simulate, window
 from simfs.scenario import expand, load, to_run_spec
 
 FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
@@ -98,7 +98,7 @@ def test_who_copies_a_page_has_a_reference_of_it_meanwhile(tmp_path: Path, op: s
 
 
 def test_both_machines_agree_on_reads_of_one_page(tmp_path: Path) -> None:
-    assert assert_same(spec(tmp_path, "read", 6) | {"warmup_ns": 0, "duration_ns": 2e4}) > 100
+    assert assert_same(spec(tmp_path, "read", 6) | window(2e4)) > 100
 
 
 def test_walks_to_one_file_are_faster_where_the_count_is_apart_from_the_name(tmp_path: Path) -> None:

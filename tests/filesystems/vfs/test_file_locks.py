@@ -10,7 +10,7 @@ import pytest
 from machines import assert_same
 from operations import holds, spec
 
-from engine import Spec, rate, simulate
+from engine import Spec, rate, simulate, window
 
 PAIR: dict[str, Any] = {"operations": [{"op": "lock"}, {"op": "unlock"}], "order": "in-turn"}
 
@@ -74,7 +74,7 @@ def test_where_each_lock_asks_who_waits_processes_with_files_of_their_own_meet(t
     run = simulate(asks)
     assert holds(run, "vfs.blocked_lock_lock") == pytest.approx(2, rel=0.02)
     assert 3 * rate(run) < rate(simulate(pair(tmp_path, 16)))
-    assert_same(asks | {"warmup_ns": 0, "duration_ns": 5e4})
+    assert_same(asks | window(5e4))
 
 
 def test_processes_that_lock_one_file_look_at_the_ranges_of_the_others(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_processes_that_lock_one_file_look_at_the_ranges_of_the_others(tmp_path:
 @pytest.mark.parametrize("kernel", ["linux-3.10", "linux-6.12"])
 def test_both_machines_agree_on_locks_of_one_file(tmp_path: Path, threads: bool, kernel: str) -> None:
     run = pair(tmp_path, 4, threads=threads, shared=True, kernel=kernel)
-    assert assert_same(run | {"warmup_ns": 0, "duration_ns": 2e5}) > 100
+    assert assert_same(run | window(2e5)) > 100
 
 
 def whole(path: Path, tasks: int, wakes: str, **changes: Any) -> Spec:  # noqa: ANN401

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, acquired_each, audited, refused
+from engine import Spec, acquired_each, audited, refused, window
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
 LABORATORY = "r{task}.{serial}"
@@ -24,7 +24,7 @@ def renames(folder: Path, *settings: str, **keys: Any) -> Spec:  # noqa: ANN401
         f"  operations: [{{op: rename}}]\n{named}"
     )
     (point,) = expand(load(path, settings))
-    return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 2e6}
+    return to_run_spec(point, 0) | window(2e6)
 
 
 @pytest.mark.parametrize(

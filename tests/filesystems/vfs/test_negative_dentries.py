@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from machines import assert_same
 
-from engine import run_scenario, written_spec
+from engine import run_scenario, window, written_spec
 from simfs.results.run_result import RunResult
 
 DISKS = ("xfs", "ext4", "btrfs")
@@ -58,7 +58,7 @@ def test_tmpfs_keeps_no_dentry_in_either_case(tmp_path: Path) -> None:
 @pytest.mark.parametrize("keeps", [True, False])
 def test_both_machines_agree(tmp_path: Path, *, keeps: bool) -> None:
     made = written_spec(tmp_path / "n.yaml", text("ext4", names=2, keeps=keeps, tasks=2))
-    assert assert_same(made | {"warmup_ns": 0, "duration_ns": 1e5}) > 100
+    assert assert_same(made | window(1e5)) > 100
 
 
 def test_who_chooses_files_as_filebench_does_takes_a_mutex_before_and_after(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from machines import assert_same
 
-from engine import Spec, acquired_each, audited
+from engine import Spec, acquired_each, audited, window
 from simfs.scenario import expand, load, to_run_spec
 
 FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
@@ -64,4 +64,4 @@ def test_many_who_open_with_o_creat_in_one_directory_wait_for_each_other_until_6
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_both_machines_do_the_same(tmp_path: Path, filesystem: str, kernel: str) -> None:
     made = spec(tmp_path, kernel, "create", "open_creat", "append", tasks=3, filesystem=filesystem)
-    assert assert_same(made | {"warmup_ns": 0.0, "duration_ns": 1e5}) > 50
+    assert assert_same(made | window(1e5)) > 50

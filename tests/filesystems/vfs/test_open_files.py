@@ -9,7 +9,7 @@ import pytest
 from machines import assert_same
 from operations import spec
 
-from engine import Spec, rate, simulate
+from engine import Spec, rate, simulate, window
 from simfs.scenario.models import load_kernel
 
 
@@ -73,4 +73,4 @@ def test_the_count_is_beside_the_operations_where_struct_file_is_laid_out_so(ver
 @pytest.mark.parametrize("threads", [False, True])
 @pytest.mark.parametrize("op", ["fstat", "dup"])
 def test_both_machines_agree_on_shared_open_files(tmp_path: Path, op: str, threads: bool) -> None:
-    assert_same(shared(tmp_path, op, 5, threads=threads) | {"warmup_ns": 0, "duration_ns": 3e4})
+    assert_same(shared(tmp_path, op, 5, threads=threads) | window(3e4))

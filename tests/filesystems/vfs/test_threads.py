@@ -8,7 +8,7 @@ import pytest
 from machines import assert_same
 from operations import holds, spec
 
-from engine import Spec, rate, simulate
+from engine import Spec, rate, simulate, window
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_large_table_has_the_bits_of_full_words_in_another_line(tmp_path: Path
     assert large[1] < 0.95 * large[0]
     assert large[1] < 0.95 * large[2]
     assert small == pytest.approx([small[0]] * 3, rel=1e-9)
-    assert_same(opens(tmp_path, "cleared", 130) | {"warmup_ns": 0, "duration_ns": 5e4})
+    assert_same(opens(tmp_path, "cleared", 130) | window(5e4))
 
 
 def test_processes_have_tables_of_their_own(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_who_opens_for_writing_is_counted_in_the_inode(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kernel", ["linux-4.1", "linux-6.6", "linux-6.12"])
 def test_both_machines_agree_on_threads(tmp_path: Path, kernel: str) -> None:
     run = spec(tmp_path, "open_rdwr", 5, kernel=kernel, threads=True, file_set="shared")
-    assert assert_same(run | {"warmup_ns": 0, "duration_ns": 5e4}) > 100
+    assert assert_same(run | window(5e4)) > 100
 
 
 def test_pointers_of_few_descriptors_lie_in_the_line_of_the_lock(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_who_opens_files_of_a_watched_directory_meets_others(tmp_path: Path) -> 
 @pytest.mark.parametrize("kernel", ["linux-3.10", "linux-5.12", "linux-6.12"])
 def test_both_machines_agree_on_a_watched_directory(tmp_path: Path, kernel: str) -> None:
     run = spec(tmp_path, "open_rdwr", 5, kernel=kernel, threads=True, descriptors=6, watched=True)
-    assert assert_same(run | {"warmup_ns": 0, "duration_ns": 5e4}) > 100
+    assert assert_same(run | window(5e4)) > 100
 
 
 @pytest.mark.parametrize(

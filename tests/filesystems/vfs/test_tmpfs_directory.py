@@ -11,7 +11,7 @@ from machines import assert_same
 from operations import CREATE_UNLINK, holds, spec
 from tiny_machine import Counting
 
-from engine import rate, simulate
+from engine import rate, simulate, window
 
 
 def accesses(path: Path, kernel: str, tasks: int = 1, **workload: Any) -> Counter[str]:  # noqa: ANN401
@@ -136,4 +136,4 @@ def test_two_in_one_directory_lose_more_the_farther_they_are(tmp_path: Path) -> 
 
 def test_both_machines_agree_on_a_directory_of_tmpfs(tmp_path: Path) -> None:
     run = spec(tmp_path, "create", 3, kernel="linux-6.8", directories="shared", **CREATE_UNLINK)
-    assert assert_same(run | {"warmup_ns": 0, "duration_ns": 6e4}) > 100
+    assert assert_same(run | window(6e4)) > 100

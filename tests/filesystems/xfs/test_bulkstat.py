@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, acquired_each, audited, held_each
+from engine import Spec, acquired_each, audited, held_each, window
 from simfs.results.run_result import RunResult
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
@@ -23,7 +23,7 @@ def spec(folder: Path, filesystem: str = "xfs", **keys: Any) -> Spec:  # noqa: A
         f"workload: {json.dumps(workload | keys)}\n"
     )
     (point,) = expand(load(path))
-    return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 4e6}
+    return to_run_spec(point, 0) | window(4e6)
 
 
 def run(folder: Path, **keys: Any) -> RunResult:  # noqa: ANN401

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import lock_steps
 
+from engine import window
 from simfs import _engine
 from simfs.scenario import expand, load, to_run_spec
 
@@ -34,7 +35,7 @@ def items_of_creates(folder: Path) -> list[tuple[bool, int]]:
     path = folder / "files.yaml"
     path.write_text(FILES.format(item="1 us"))
     (point,) = expand(load(path, ["kernel=linux-5.10"]))
-    spec = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 6e6}
+    spec = to_run_spec(point, 0) | window(6e6)
     found: list[tuple[bool, int]] = []
     allocates, since = False, 0
     for time, _, _, what, about in _engine.trace(json.dumps(spec))[1]:
@@ -70,7 +71,7 @@ def log_writes(folder: Path, ms: float) -> list[float]:
     slow = "device: {profile: nvme, write: {time: 10 us, cv: 0, per_kib: 10 us}}"
     path.write_text(FILES.format(item="100 ns").replace("device: nvme", slow).replace("sync: 0", "sync: 1"))
     (point,) = expand(load(path))
-    spec = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": ms * 1e6}
+    spec = to_run_spec(point, 0) | window(ms * 1e6)
     found: list[float] = []
     since = 0
     for time, _, _, what, about in _engine.trace(json.dumps(spec))[1]:

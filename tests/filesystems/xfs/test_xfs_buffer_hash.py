@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from machines import ALL, assert_same
 
-from engine import Spec
+from engine import Spec, window
 from simfs import _engine
 from simfs.scenario import expand, load, to_run_spec
 
@@ -23,7 +23,7 @@ def creating(tasks: int = 1, **changes: Any) -> Spec:  # noqa: ANN401
     """Creating files in one directory of the laboratory's XFS, for 80 ms."""
     settings = [f"sweep.workload.tasks=[{tasks}]", "variants=[]", "measured=null", "machine.cpus=2"]
     (point,) = expand(load("emulated-create", settings))
-    spec: Spec = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 80e6}
+    spec: Spec = to_run_spec(point, 0) | window(80e6)
     rules = spec["kernel"]["rules"] | changes.pop("rules", {})
     return spec | {"kernel": spec["kernel"] | {"rules": rules}} | changes
 

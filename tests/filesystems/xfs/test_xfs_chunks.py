@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine import Spec, simulate
+from engine import Spec, simulate, window
 from simfs.scenario import expand, load, to_run_spec
 
 CHUNK = 64
@@ -15,7 +15,7 @@ def spec_of(scenario: str, variant: str, **costs: float) -> Spec:
     """A task in the laboratory's XFS, for 200 ms."""
     points = expand(load(scenario, ["sweep.workload.tasks=[1]", "measured=null"]))
     (point,) = (point for point in points if point.variant == variant)
-    spec: Spec = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 200e6}
+    spec: Spec = to_run_spec(point, 0) | window(200e6)
     filesystem = spec["filesystem"]
     return spec | {"filesystem": filesystem | {"costs": filesystem["costs"] | costs}}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from machines import assert_same
 
-from engine import Spec, rate, simulate
+from engine import Spec, rate, simulate, window
 from simfs import _engine
 from simfs.scenario import expand, load, to_run_spec
 
@@ -30,7 +30,7 @@ def spec(
         "filesystem: {kind: xfs, size: 8 GiB}\n"
         f"workload: {{kind: {operation}, tasks: {tasks}, directories: per-task}}\n"
     )
-    return to_run_spec(expand(load(str(path)))[0], 0) | {"warmup_ns": 0, "duration_ns": 4e7}
+    return to_run_spec(expand(load(str(path)))[0], 0) | window(4e7)
 
 
 def test_who_takes_an_inode_that_was_just_removed_waits_for_a_grace_period(tmp_path: Path) -> None:
