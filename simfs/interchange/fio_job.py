@@ -110,8 +110,9 @@ def _numbers(job: Job, rw: str) -> dict[str, str]:
         load |= {"iodepth": str(depth)} if depth > 1 else {}
     if rw == "randrw" and (share := _of(job, "rwmixread")).isdecimal() and len(share) < 4:
         load["rwmixread"] = f"{share} %"
-    if (every := _count(job, "fsync", "fdatasync", otherwise=0)) > 0:
-        load["fsync"] = str(every)
+    for call in ("fsync", "fdatasync"):
+        if (every := _count(job, call, otherwise=0)) > 0:
+            load[call] = str(every)
     if _of(job, "sync") in ("1", "sync", "dsync"):
         load["sync"] = "true"
     return load

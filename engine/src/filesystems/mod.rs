@@ -213,8 +213,8 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn read(&self, m: &M, file: &File, place: (u64, u32)) -> impl Future<Output = ()>;
     /// `close`.
     fn close(&self, m: &M, file: &File) -> impl Future<Output = ()>;
-    /// `fsync`.
-    fn fsync(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    /// `fsync`, or `fdatasync`.
+    fn fsync(&self, m: &M, file: &File, data_only: bool) -> impl Future<Output = ()>;
     /// `fsync` of a directory that is open, or `fdatasync`.
     fn fsync_directory(&self, m: &M, dir: DirId, data_only: bool) -> impl Future<Output = ()>;
     /// The end of a write of `bytes` to a file that is open with `O_SYNC` (`generic_write_sync`).

@@ -235,8 +235,8 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         self.operation(m, pin!(read_write::close(&*self.fs, m, file))).await;
     }
 
-    async fn fsync(&self, m: &M, file: &File) {
-        self.on_file(m, file, pin!(self.fs.fsync(m, file))).await;
+    async fn fsync(&self, m: &M, file: &File, data_only: bool) {
+        self.on_file(m, file, pin!(self.fs.fsync(m, file, data_only))).await;
     }
 
     async fn fsync_directory(&self, m: &M, dir: DirId, data_only: bool) {

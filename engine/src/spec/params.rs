@@ -166,6 +166,7 @@ const FIO: Table = &[&[
     ("unwritten", Optional),
     ("fsync", Number(0.0)),
     ("sync", Number(0.0)),
+    ("fdatasync", Number(0.0)),
     ("watched", Number(0.0)),
     ("iodepth", Number(1.0)),
     ("places", Word(&["random", "own-block", "sequential"])),

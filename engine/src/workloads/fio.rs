@@ -27,6 +27,8 @@ pub struct Jobs {
     pub readers: Option<u32>,
     /// Each task syncs its file after so many writes; 0 is never.
     pub fsync: u32,
+    /// The same by `fdatasync`.
+    pub fdatasync: u32,
     /// The file is open with `O_SYNC`: a write ends with an fsync of its range (`generic_write_sync`).
     pub sync: bool,
     /// Somebody watches the directory of the files.
@@ -61,6 +63,7 @@ impl Jobs {
             reads: w.number("reads"),
             readers: w.given("readers").map(|n| n as u32),
             fsync: w.number("fsync") as u32,
+            fdatasync: w.number("fdatasync") as u32,
             sync: w.number("sync") > 0.0,
             watched: w.number("watched") > 0.0,
             iodepth: w.number("iodepth") as u32,
@@ -143,10 +146,12 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, file: File, jobs
         m.end(if is_read { "read" } else { "write" }, true);
         if !is_read {
             writes += 1;
-            if jobs.fsync > 0 && writes % jobs.fsync == 0 {
-                m.begin();
-                fs.fsync(&m, &file).await;
-                m.end("fsync", false);
+            for (call, every) in [("fsync", jobs.fsync), ("fdatasync", jobs.fdatasync)] {
+                if every > 0 && writes % every == 0 {
+                    m.begin();
+                    fs.fsync(&m, &file, call == "fdatasync").await;
+                    m.end(call, false);
+                }
             }
         }
     }

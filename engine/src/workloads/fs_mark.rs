@@ -74,7 +74,7 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dirs: Rc<[DirId]
             let Ok(mut file) = fs.create(&m, dir, &name).await else { return m.give_up("no space left") };
             write_file(&m, &*fs, &mut file, &p).await;
             if p.sync == Sync::Each {
-                fs.fsync(&m, &file).await;
+                fs.fsync(&m, &file, false).await;
             }
             fs.close(&m, &file).await;
             m.end("file", true);
@@ -89,7 +89,7 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dirs: Rc<[DirId]
             for one in &made {
                 fs.open(&m, one.dir, &one.file).await;
                 m.begin();
-                fs.fsync(&m, &one.file).await;
+                fs.fsync(&m, &one.file, false).await;
                 m.end("fsync", false);
                 fs.close(&m, &File { written: false, ..one.file }).await;
             }

@@ -79,7 +79,7 @@ pub async fn run<M: Machine, F: Filesystem<M>>(
         if let Turn::Tmpfile { bytes, fsync } = turn {
             fs.write(&m, &mut file, bytes).await;
             if fsync {
-                fs.fsync(&m, &file).await;
+                fs.fsync(&m, &file, false).await;
             }
         }
         fs.close(&m, &file).await;

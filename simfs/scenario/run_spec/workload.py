@@ -149,6 +149,7 @@ def _fio(use: Fio) -> dict[str, Any]:
     }
     optional = {
         "readers": use.readers,
+        "fdatasync": use.fdatasync or None,
         "written": use.written,
         "unwritten": float(use.unwritten) or None,
         "watched": float(use.watched) or None,

@@ -25,7 +25,6 @@ class Fio(Tasks):
         "filesize": "write size, that of each file",
         "filename": "write files: shared",
         "ioengine": "a task waits for each request, or has iodepth under way with direct: true",
-        "fdatasync": "write fsync",
         "fallocate": "write unwritten: true for blocks that are allocated and not written",
         "runtime": "write measure.duration",
         "ramp_time": "write measure.warmup",
@@ -74,6 +73,9 @@ class Fio(Tasks):
     )
     fsync: Annotated[StrictInt, Field(ge=0)] = Field(
         default=0, description="Each task syncs its file after so many writes; 0 is never."
+    )
+    fdatasync: Annotated[StrictInt, Field(ge=0)] = Field(
+        default=0, description="The same with fdatasync, which leaves new times of the file in memory."
     )
     sync: StrictBool = Field(
         default=False, description="Files are open with O_SYNC: writes end with an fsync of their range."

@@ -32,6 +32,7 @@ impl Attributes {
 impl Ext4 {
     /// `ext4_setattr`: a new owner has a handle of its own (for quotas), before that of `ext4_dirty_inode`.
     pub(super) async fn change_attribute<M: Machine>(&self, m: &M, slot: u32, attribute: Attribute, time: Time) {
+        self.mark_dirty(slot);
         if attribute == Attribute::Owner {
             self.change_inode(m, slot, self.attributes.costs.handle).await;
         }
@@ -43,9 +44,8 @@ impl Ext4 {
 
     /// `ext4_dirty_inode`, whose part between the handle's start and stop takes so long.
     pub(super) async fn change_inode<M: Machine>(&self, m: &M, slot: u32, time: Time) {
-        self.mark_dirty(slot);
         let handle = self.journal.start(m, credits::INODE).await;
-        self.stop_after(m, handle, slot, &[], time.saturating_sub(self.unjournaled.less.inode)).await;
+        self.stop_attributes(m, handle, slot, &[], time.saturating_sub(self.unjournaled.less.inode)).await;
     }
 
     /// The same of a directory.

@@ -106,7 +106,10 @@ impl<M: Machine> FileOperations<M> for Ext4 {
     async fn update_atime(&self, m: &M, inode: Timed) {
         let time = self.sb.calls.setattr().1;
         match inode {
-            Timed::File(slot) => self.change_inode(m, slot, time).await,
+            Timed::File(slot) => {
+                self.mark_times_dirty(slot);
+                self.change_inode(m, slot, time).await;
+            }
             Timed::Directory(dir) => self.change_directory(m, dir, time).await,
         }
     }
@@ -119,8 +122,8 @@ impl<M: Machine> FileOperations<M> for Ext4 {
         self.write_file(m, file, io).await;
     }
 
-    async fn fsync(&self, m: &M, file: &File) {
-        self.sync_file(m, file.inode, Wanted::ALL).await;
+    async fn fsync(&self, m: &M, file: &File, data_only: bool) {
+        self.sync_file(m, file.inode, Wanted::ALL, data_only).await;
     }
 
     async fn fsync_directory(&self, m: &M, dir: DirId, data_only: bool) {
@@ -128,7 +131,7 @@ impl<M: Machine> FileOperations<M> for Ext4 {
     }
 
     async fn fsync_range(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
-        self.sync_file(m, file.inode, Wanted::Range(offset, bytes)).await;
+        self.sync_file(m, file.inode, Wanted::Range(offset, bytes), false).await;
     }
 
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {

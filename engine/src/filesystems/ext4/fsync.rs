@@ -75,23 +75,23 @@ impl Ext4 {
         if std::mem::replace(&mut self.files.borrow_mut().slots[slot as usize].changed, tick) == tick {
             return;
         }
-        self.mark_dirty(slot);
+        self.mark_times_dirty(slot);
         let handle = self.journal.start(m, credits::INODE).await;
         m.run(Account::System, self.fsync.costs.dirty_inode).await;
-        self.stop(m, handle, slot, &[]).await;
+        self.stop_attributes(m, handle, slot, &[], 0).await;
     }
 
-    pub(super) async fn sync_file<M: Machine>(&self, m: &M, slot: u32, wanted: Wanted) {
+    pub(super) async fn sync_file<M: Machine>(&self, m: &M, slot: u32, wanted: Wanted, data_only: bool) {
         m.at("fsync");
         self.sb.calls.files.held(m, slot);
         mapping::write_and_wait(self, m, slot, wanted).await;
         if self.journal.on {
-            let transaction = self.files.borrow().slots[slot as usize].transaction;
+            let transaction = self.files.borrow().slots[slot as usize].synced_by(data_only);
             if !self.commit_flushes(m, transaction).await {
                 self.storage.io(m, Request::Flush).await;
             }
         } else {
-            self.sync_buffers(m, slot).await;
+            self.sync_buffers(m, slot, data_only).await;
             self.storage.io(m, Request::Flush).await;
         }
         m.run(Account::System, self.fsync.costs.exit).await;

@@ -31,12 +31,16 @@ pub(super) struct Slot {
     pub(super) inode: u32,
     pub(super) i_rwsem: LockId,
     pub(super) extents: ExtentLocks,
-    /// The transaction that last changed the inode (`i_sync_tid`), and the tick in which its times last changed.
-    pub(super) transaction: u64,
+    /// The transaction that last changed the inode (`i_sync_tid`), and the last that changed its size or blocks (`i_datasync_tid`).
+    transaction: u64,
+    data_transaction: u64,
     /// The transaction on whose list its data are (`jbd2_inode.i_transaction`).
     pub(super) ordered: u64,
+    /// The tick in which its times last changed.
     pub(super) changed: Time,
-    /// It is dirty for the VFS (`I_DIRTY_SYNC`), as it is not when ext4 alone has changed its block.
+    /// It is dirty for the VFS, as it is not when ext4 alone has changed its block: its times (`I_DIRTY_SYNC`), and more than these
+    /// (`I_DIRTY_DATASYNC`).
+    pub(super) times_dirty: bool,
     pub(super) dirty: bool,
     /// The directory whose blocks have a name of it that was never synced (`EXT4_STATE_NEWENTRY`).
     pub(super) new_entry: Option<DirId>,
@@ -44,6 +48,26 @@ pub(super) struct Slot {
     pub(super) truncated: bool,
     /// It was truncated to nothing.
     pub(super) emptied: bool,
+}
+
+impl Slot {
+    /// The transaction that an `fsync` waits for, or an `fdatasync`.
+    pub(super) fn synced_by(&self, data_only: bool) -> u64 {
+        if data_only {
+            self.data_transaction
+        } else {
+            self.transaction
+        }
+    }
+
+    /// Whether an `fsync`, or an `fdatasync`, has to write an inode that is dirty for the VFS, which it no longer is then.
+    pub(super) fn clean(&mut self, data_only: bool) -> bool {
+        let writes = self.dirty || self.times_dirty && !data_only;
+        if writes {
+            (self.dirty, self.times_dirty) = (false, false);
+        }
+        writes
+    }
 }
 
 /// What making and freeing inodes writes of each group.
@@ -196,8 +220,10 @@ impl Ext4 {
             i_rwsem: self.sb.new_file(m),
             extents: self.map.locks(m),
             transaction: 0,
+            data_transaction: 0,
             ordered: 0,
             changed: m.now() / self.fsync.tick,
+            times_dirty: false,
             dirty: false,
             new_entry: None,
             truncated: false,
@@ -234,9 +260,14 @@ impl Ext4 {
         self.files.borrow().slots[file.inode as usize].inode
     }
 
-    /// `__mark_inode_dirty` of a file.
+    /// `mark_inode_dirty` of a file.
     pub(super) fn mark_dirty(&self, slot: u32) {
         self.files.borrow_mut().slots[slot as usize].dirty = true;
+    }
+
+    /// The same where only its times change (`generic_update_time`).
+    pub(super) fn mark_times_dirty(&self, slot: u32) {
+        self.files.borrow_mut().slots[slot as usize].times_dirty = true;
     }
 
     /// The end of a handle that has changed these blocks; its transaction.
@@ -254,6 +285,20 @@ impl Ext4 {
 
     /// The same where the inode is marked dirty last, which takes `time`.
     pub(super) async fn stop_after<M: Machine>(&self, m: &M, handle: Handle, slot: u32, changed: &[Block], time: Time) {
+        let transaction = handle.transaction();
+        self.stop_attributes(m, handle, slot, changed, time).await;
+        self.files.borrow_mut().slots[slot as usize].data_transaction = transaction;
+    }
+
+    /// The same where neither its size nor its blocks have changed, so that no `fdatasync` asks for it.
+    pub(super) async fn stop_attributes<M: Machine>(
+        &self,
+        m: &M,
+        handle: Handle,
+        slot: u32,
+        changed: &[Block],
+        time: Time,
+    ) {
         let inode = self.files.borrow().slots[slot as usize].inode;
         let inodes = [Block::Inodes(inode / INODES_PER_BLOCK)];
         self.tables.use_block(m, inode, time).await;

@@ -93,7 +93,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         self.write_entry(m, dir, name);
         self.enter_name(dir, name);
         self.mark_directory_dirty(m, dir, 0).await;
-        self.stop(m, handle, file.inode, &changed).await;
+        self.stop_attributes(m, handle, file.inode, &changed, 0).await;
         self.entered(file.inode, dir);
         Ok(())
     }
@@ -116,7 +116,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         self.leave_name(dir, name);
         let [directory, leaf] = self.name_blocks(dir, name);
         let changed = [&[directory, leaf], orphan.as_slice()].concat();
-        self.stop_after(m, handle, file.inode, &changed, self.unlink.stop).await;
+        self.stop_attributes(m, handle, file.inode, &changed, self.unlink.stop).await;
     }
 
     async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
@@ -146,7 +146,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         self.delete_entry(m, dir, names.from);
         self.leave_name(dir, names.from);
         self.mark_directory_dirty(m, dir, part).await;
-        self.stop_after(m, handle, file.inode, &changed, part).await;
+        self.stop_attributes(m, handle, file.inode, &changed, part).await;
         self.entered(file.inode, names.into);
         Ok(())
     }

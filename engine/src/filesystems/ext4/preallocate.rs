@@ -106,6 +106,7 @@ impl Ext4 {
         let orphan = if nameless { None } else { self.delete_orphan(m, inode, orphan_time).await };
         self.stop(m, handle, slot, &[&changed[..], added.as_slice(), orphan.as_slice()].concat()).await;
         self.emptied(slot, less.is_none());
+        self.mark_dirty(slot);
         self.change_inode(m, slot, c.dirty_inode).await; // mark_inode_dirty at the end of ext4_setattr
     }
 

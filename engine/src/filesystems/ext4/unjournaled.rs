@@ -155,8 +155,9 @@ impl Ext4 {
         }
     }
 
-    /// `ext4_fsync_nojournal` after the file's pages were written: before 5.5 with the inode's lock (`__generic_file_fsync`).
-    pub(super) async fn sync_buffers<M: Machine>(&self, m: &M, slot: u32) {
+    /// `ext4_fsync_nojournal` after the file's pages were written: before 5.5 with the inode's lock (`__generic_file_fsync`). An `fdatasync`
+    /// leaves an inode of which only the times are dirty.
+    pub(super) async fn sync_buffers<M: Machine>(&self, m: &M, slot: u32, data_only: bool) {
         let (lock, inode) = {
             let files = self.files.borrow();
             let file = &files.slots[slot as usize];
@@ -166,7 +167,7 @@ impl Ext4 {
             m.lock(lock, Side::Write).await;
         }
         self.write_buffers(m, &[Block::Extents(inode)]).await;
-        let dirty = std::mem::take(&mut self.files.borrow_mut().slots[slot as usize].dirty);
+        let dirty = self.files.borrow_mut().slots[slot as usize].clean(data_only);
         if dirty {
             m.run(Account::System, self.unjournaled.costs.write_inode).await;
             self.write_buffers(m, &[Block::Inodes(inode / INODES_PER_BLOCK)]).await;

@@ -41,14 +41,14 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
     async fn update_atime(&self, _m: &M, _inode: Timed) {}
     /// `pwrite` of a file that was laid out, of which no block is new.
     async fn write_at(&self, m: &M, file: &File, io: Io);
-    /// `fsync`.
-    async fn fsync(&self, m: &M, file: &File);
+    /// `fsync`. Or `fdatasync`, which may leave what is not needed to read the data (times, for one) where it is.
+    async fn fsync(&self, m: &M, file: &File, data_only: bool);
     /// `fsync` of a directory: names that it got or lost are on disk afterwards. Or `fdatasync`, for which that may be more than asked.
     async fn fsync_directory(&self, m: &M, dir: DirId, data_only: bool);
     /// `fsync` of a range: its first byte, and how many. On btrfs the first one of a new file takes all of it (`needs_full_sync`), and
     /// others an ordered extent up to where what is dirty ends: so it is that of the file.
     async fn fsync_range(&self, m: &M, file: &File, _place: (u64, u32)) {
-        self.fsync(m, file).await;
+        self.fsync(m, file, false).await;
     }
 
     /// `setattr` of a size: to nothing, or to so many bytes less. `i_rwsem` is held.

@@ -347,7 +347,7 @@ impl<M: Machine> FileOperations<M> for Tmpfs {
     }
 
     /// `noop_fsync`.
-    async fn fsync(&self, _: &M, _: &File) {}
+    async fn fsync(&self, _: &M, _: &File, _: bool) {}
 
     /// The same.
     async fn fsync_directory(&self, _: &M, _: DirId, _: bool) {}

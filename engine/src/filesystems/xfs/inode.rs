@@ -27,7 +27,12 @@ pub struct Inode {
 impl Inode {
     /// As transactions log it.
     pub fn item(&self) -> Item {
-        Item::Inode { line: self.line, cluster: self.cluster }
+        Item::Inode { line: self.line, cluster: self.cluster, times_only: false }
+    }
+
+    /// The same where only its times change.
+    pub fn times(&self) -> Item {
+        Item::Inode { line: self.line, cluster: self.cluster, times_only: true }
     }
 
     /// Takes the ILOCK exclusively.

@@ -136,7 +136,7 @@ pub(super) struct XfsDirectory {
 impl XfsDirectory {
     /// Its inode as transactions log it.
     pub fn item(&self) -> Item {
-        Item::Inode { line: self.line, cluster: self.cluster }
+        Item::Inode { line: self.line, cluster: self.cluster, times_only: false }
     }
 }
 

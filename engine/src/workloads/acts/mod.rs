@@ -258,8 +258,8 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             }
             Act::Fallocate => fs.fallocate(&m, &held.file, bytes).await.map_err(|_| self.full())?,
             Act::Truncate | Act::Shorten => self.cut(place, act, bytes).await,
-            Act::Fsync => {
-                fs.fsync(&m, &held.file).await;
+            Act::Fsync | Act::Fdatasync => {
+                fs.fsync(&m, &held.file, act == Act::Fdatasync).await;
                 self.note_sync(place, held.name);
             }
             Act::FsyncDir => fs.fsync_directory(&m, held.dir, false).await,

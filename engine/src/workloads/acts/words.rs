@@ -25,6 +25,8 @@ pub enum Act {
     Shorten,
     /// `fsync`.
     Fsync,
+    /// `fdatasync`.
+    Fdatasync,
     /// `fsync` of the file's directory.
     FsyncDir,
     /// `unlink`.
@@ -82,7 +84,7 @@ pub enum Act {
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 38] = [
+pub const ACTS: [(&str, Act); 39] = [
     ("create", Act::Create),
     ("open", Act::Open),
     ("open_rdwr", Act::OpenRdwr),
@@ -94,6 +96,7 @@ pub const ACTS: [(&str, Act); 38] = [
     ("truncate", Act::Truncate),
     ("shorten", Act::Shorten),
     ("fsync", Act::Fsync),
+    ("fdatasync", Act::Fdatasync),
     ("fsync_dir", Act::FsyncDir),
     ("unlink", Act::Unlink),
     ("link", Act::Link),

@@ -139,7 +139,8 @@ impl<M: Machine> FileOperations<M> for Btrfs {
         read_write::overwrite_protected(self, m, file, (io.offset, io.bytes)).await;
     }
 
-    async fn fsync(&self, m: &M, file: &File) {
+    /// `btrfs_sync_file`, which logs the inode whichever it is.
+    async fn fsync(&self, m: &M, file: &File, _: bool) {
         self.sync_file(m, file).await;
     }
 

@@ -31,9 +31,9 @@ pub struct Buffer {
 /// Something that transactions log, told by its lines.
 #[derive(Clone, Copy, Debug)]
 pub enum Item {
-    /// An inode, which lies in a cluster buffer.
+    /// An inode, which lies in a cluster buffer; `times_only` if nothing but its times is logged (`XFS_ILOG_TIMESTAMP`).
     #[allow(missing_docs)]
-    Inode { line: LineId, cluster: Buffer },
+    Inode { line: LineId, cluster: Buffer, times_only: bool },
     /// A buffer.
     Buffer(Buffer),
 }

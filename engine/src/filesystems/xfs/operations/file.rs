@@ -145,8 +145,8 @@ impl<M: Machine> FileOperations<M> for Xfs {
         self.write_file(m, file, io).await;
     }
 
-    async fn fsync(&self, m: &M, file: &File) {
-        self.sync_file(m, file.inode, Wanted::ALL).await;
+    async fn fsync(&self, m: &M, file: &File, data_only: bool) {
+        self.sync_file(m, file.inode, Wanted::ALL, data_only).await;
     }
 
     /// `xfs_dir_fsync`, which forces the log whichever it is.
@@ -155,7 +155,7 @@ impl<M: Machine> FileOperations<M> for Xfs {
     }
 
     async fn fsync_range(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
-        self.sync_file(m, file.inode, Wanted::Range(offset, bytes)).await;
+        self.sync_file(m, file.inode, Wanted::Range(offset, bytes), false).await;
     }
 
     async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {

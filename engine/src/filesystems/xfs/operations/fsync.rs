@@ -191,14 +191,14 @@ impl Xfs {
         let ticket = self.log.reserve(m, TR_FSYNCTS).await;
         m.run(Account::System, c.times_reserve).await;
         inode.ilock(m).await;
-        self.log.commit(m, Logged::items([inode.item()])).await;
+        self.log.commit(m, Logged::items([inode.times()])).await;
         m.run(Account::System, c.times_commit).await;
         self.log.committed(m, ticket).await;
         inode.iunlock(m).await;
         m.run(Account::System, c.times_end).await;
     }
 
-    pub(crate) async fn sync_file<M: Machine>(&self, m: &M, slot: u32, wanted: Wanted) {
+    pub(crate) async fn sync_file<M: Machine>(&self, m: &M, slot: u32, wanted: Wanted, data_only: bool) {
         m.at("fsync");
         self.sb.calls.files.held(m, slot);
         let (c, inode) = (&self.sync.costs, self.inodes.inode(slot));
@@ -206,7 +206,7 @@ impl Xfs {
         if mapping::write_and_wait(self, m, slot, wanted).await {
             m.run(Account::System, c.waited).await;
         }
-        if !self.flush_log(m, inode).await {
+        if !self.flush_log(m, inode, data_only).await {
             self.storage.io(m, Request::Flush).await;
         }
         m.run(Account::System, c.exit).await;
@@ -228,8 +228,9 @@ impl Xfs {
     }
 
     /// `xfs_fsync_flush_log`: forces the log if it has the inode and is not on disk. Returns whether the device's cache
-    /// counts as flushed with it (`log_flushed`).
-    async fn flush_log<M: Machine>(&self, m: &M, inode: Inode) -> bool {
+    /// counts as flushed with it (`log_flushed`). For an `fdatasync` the log is not forced where it has new times and no more
+    /// since the inode was written to its buffer, or, since 4.4, forced before (`ili_fsync_fields`).
+    async fn flush_log<M: Machine>(&self, m: &M, inode: Inode, data_only: bool) -> bool {
         let (rule, pinned) = (self.sync.ilock, || self.log.ail.borrow().pinned_by(inode.line));
         let locks = match rule {
             FsyncIlock::Brief | FsyncIlock::Held => true,
@@ -239,7 +240,9 @@ impl Xfs {
         if locks {
             m.lock(inode.ilock, Side::Read).await;
         }
-        let checkpoint = pinned();
+        let ail = self.log.ail.borrow();
+        let checkpoint = if data_only { ail.data_pinned_by(inode.line) } else { ail.pinned_by(inode.line) };
+        drop(ail);
         if rule == FsyncIlock::Brief {
             m.unlock(inode.ilock, Side::Read).await;
         }
@@ -247,6 +250,9 @@ impl Xfs {
         if let Some(checkpoint) = checkpoint {
             m.run(Account::System, self.sync.costs.force).await;
             let wrote = self.log.checkpoints.force(m, checkpoint).await;
+            if rule != FsyncIlock::Brief {
+                self.log.ail.borrow_mut().forced(inode.line);
+            }
             flushed = wrote || self.sync.flushed == LogFlushed::Waited;
         }
         if locks && rule != FsyncIlock::Brief {

@@ -60,6 +60,8 @@ struct LogItem {
     joined: bool,
     /// An inode: differs from its buffer (`ili_fields`). A buffer: queued for writing.
     dirty: bool,
+    /// An inode: more than its times was logged since it was last written to its buffer, or the log forced for it (`ili_fsync_fields`).
+    fsync_fields: bool,
     /// An inode: its buffer is queued or being written with it. A buffer: it is being written.
     flushing: bool,
 }
@@ -127,6 +129,7 @@ impl LogItem {
             attached: false,
             joined: false,
             dirty: false,
+            fsync_fields: false,
             flushing: false,
         }
     }
@@ -169,7 +172,7 @@ impl Ail {
     fn of(&mut self, item: Item) -> ItemId {
         match item {
             Item::Buffer(buffer) => self.find(buffer.lines, |_| Subject::Buffer(buffer)),
-            Item::Inode { line, cluster } => {
+            Item::Inode { line, cluster, .. } => {
                 let cluster = self.of(Item::Buffer(cluster));
                 self.find(line, |_| Subject::Inode { line, cluster })
             }
@@ -182,6 +185,7 @@ impl Ail {
         let it = self.at_mut(id);
         let Subject::Inode { .. } = it.subject else { return false };
         (it.joined, it.dirty) = (true, true);
+        it.fsync_fields |= !matches!(item, Item::Inode { times_only: true, .. });
         !it.attached
     }
 
@@ -344,6 +348,18 @@ impl Ail {
         let id = self.by_line.get(line as usize).copied().unwrap_or(NONE);
         let it = self.at(id);
         (it.pins > 0).then_some(it.sequence)
+    }
+
+    /// The same where an `fdatasync` asks, which does not need the times of the inode.
+    pub fn data_pinned_by(&self, line: LineId) -> Option<u32> {
+        let id = self.by_line.get(line as usize).copied().unwrap_or(NONE);
+        self.pinned_by(line).filter(|_| self.at(id).fsync_fields)
+    }
+
+    /// The log was forced for the inode of these lines, and what of it was logged is forgotten.
+    pub fn forced(&mut self, line: LineId) {
+        let id = self.by_line[line as usize];
+        self.at_mut(id).fsync_fields = false;
     }
 
     /// Whether a checkpoint that is not yet on disk has it; an inode also must not be written while its buffer is pinned.

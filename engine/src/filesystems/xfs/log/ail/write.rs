@@ -11,6 +11,7 @@ impl Ail {
             let it = self.at_mut(id);
             if it.dirty && it.lsn > 0 && it.pins == 0 && !it.joined && !it.flushing {
                 (it.dirty, it.flushing, it.flushed) = (false, true, it.lsn);
+                it.fsync_fields = false;
                 flushed += 1;
                 if let Subject::Inode { line, .. } = it.subject {
                     seen(line);

@@ -201,7 +201,8 @@ fn the_device_holds_a_buffer_while_it_is_written() {
 fn a_clean_inode_waits_for_its_cluster_under_write_and_a_dirty_one_does_not() {
     mounted(200 * MS, |m, fs| async move {
         let Item::Inode { cluster, .. } = fs.directory(0).item() else { unreachable!() };
-        let [dirty, clean] = [0, 1].map(|_| Item::Inode { line: m.new_line("xfs.inode", 1), cluster });
+        let [dirty, clean] =
+            [0, 1].map(|_| Item::Inode { line: m.new_line("xfs.inode", 1), cluster, times_only: false });
         change(&m, &fs, Logged::items([dirty])).await;
         checkpoint(&m, &fs).await;
         for (item, waits) in [(dirty, false), (clean, true)] {
