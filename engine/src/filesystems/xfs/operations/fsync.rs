@@ -240,9 +240,7 @@ impl Xfs {
         if locks {
             m.lock(inode.ilock, Side::Read).await;
         }
-        let ail = self.log.ail.borrow();
-        let checkpoint = if data_only { ail.data_pinned_by(inode.line) } else { ail.pinned_by(inode.line) };
-        drop(ail);
+        let checkpoint = self.log.ail.borrow().synced_by(inode.line, data_only);
         if rule == FsyncIlock::Brief {
             m.unlock(inode.ilock, Side::Read).await;
         }

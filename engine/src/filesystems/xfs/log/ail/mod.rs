@@ -350,10 +350,10 @@ impl Ail {
         (it.pins > 0).then_some(it.sequence)
     }
 
-    /// The same where an `fdatasync` asks, which does not need the times of the inode.
-    pub fn data_pinned_by(&self, line: LineId) -> Option<u32> {
+    /// The context that an `fsync` of the inode of these lines has forced, or an `fdatasync`, which does not need its times.
+    pub fn synced_by(&self, line: LineId, data_only: bool) -> Option<u32> {
         let id = self.by_line.get(line as usize).copied().unwrap_or(NONE);
-        self.pinned_by(line).filter(|_| self.at(id).fsync_fields)
+        self.pinned_by(line).filter(|_| !data_only || self.at(id).fsync_fields)
     }
 
     /// The log was forced for the inode of these lines, and what of it was logged is forgotten.
