@@ -367,6 +367,8 @@ def test_what_fio_says_and_simfs_cannot_is_listed_not_guessed() -> None:
     assert reading.facts["no such load in simfs"] == "trims"
     assert "block_size" not in reading.section
     assert reading.skipped == 2
+    text = text_of("fio-job.fio").replace("numjobs=4", "numjobs=four")
+    assert interchange.read(text).facts["not in simfs"] == "numjobs, thinktime"
 
 
 def yaml_of(text: str) -> dict[str, Any]:
