@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from simfs.commands.errors import EXIT_CODES, FAILED, complain, plain_errors
+from simfs.commands.interrupts import end_at_the_second
 from simfs.scenario.reading.files import NO_CODE
 
 if TYPE_CHECKING:
@@ -207,6 +208,7 @@ def main() -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a table is worth more than one character of it
     _start_lightly()
+    end_at_the_second()
     try:
         with plain_errors():
             app(prog_name="simfs")

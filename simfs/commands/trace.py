@@ -137,7 +137,8 @@ def _point(name: str, given: list[str], variant: str | None) -> Point:
 
 
 def _watched(spec: str, engine: Machine, start: int) -> tuple[Watched, bool]:
-    from simfs import _engine, machine
+    from simfs import machine
+    from simfs.experiments.watching import native_watch
     from simfs.machine.agreement import first_difference
     from simfs.reports.traces.trace import line
     from simfs.scenario.program import program_of
@@ -145,7 +146,7 @@ def _watched(spec: str, engine: Machine, start: int) -> tuple[Watched, bool]:
     program = program_of(spec) or ()
     if engine is Machine.SIMPY:
         return machine.watch(spec, *program, start=start), True
-    watched = _engine.watch(spec, *program, start=start)
+    watched = native_watch(spec, *program, start=start)
     if engine is Machine.NATIVE:
         return watched, True
     native, reference = watched[2], machine.watch(spec, *program, start=start)[2]

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from simfs.experiments.scene import Scene, Watcher, scenes
 from simfs.experiments.sensitivity import Parameter, Sensitivity, parameters
+from simfs.experiments.watching import native_watch
 from simfs.experiments.whatif import WhatIf
 from simfs.experiments.why import why
 from simfs.results.chains import Why
@@ -170,13 +171,13 @@ def with_scenes(briefing: Briefing, variants: Sequence[str] = ()) -> Briefing:
 
 
 def _watched(briefing: Briefing, chosen: Sequence[PointResult]) -> Briefing:
-    from simfs import _engine, machine
+    from simfs import machine
 
     found, laws, chains = [], dict[str, None](), dict(briefing.why)
     once = briefing.scenario.measure.model_copy(update={"replications": 1, "precision": None})
     for result in chosen:
         point = briefing.point_of(result)
-        watch = machine.watch if point.scenario.own_locks else _engine.watch
+        watch = machine.watch if point.scenario.own_locks else native_watch
 
         def noting(*spec: Any, start: int, watch: Any = watch) -> Any:  # noqa: ANN401
             seen = watch(*spec, start=start)

@@ -140,8 +140,8 @@ def _of_group(sides: Sequence[Side]) -> tuple[float, str] | None:
 
 
 def _quoted(title: str) -> str:
-    """A title in a sentence: with marks where its own commas would end a part of the sentence."""
-    return f"'{title}'" if re.search("[,;:]", title) else title
+    """A title in a sentence: with marks where its own commas or its first word would be read as the sentence's."""
+    return f"'{title}'" if re.search(r"[,;:]|^(as|than)\b", title) else title
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from simfs.experiments.watching import native_watch
 from simfs.machine.recorder import Event, LongWait
 from simfs.machine.time import Time
 from simfs.results.timeline import Doing, State, Timeline, follow, state_of
@@ -190,11 +191,11 @@ def scenes(found: Sequence[tuple[Watcher, Found]]) -> list[Scene]:
 
 def filmed(points: Sequence[tuple[str, Point]], ask: Ask) -> list[Scene]:
     """Scenes of points with their titles, on one time axis, each on the machine that can run it."""
-    from simfs import _engine, machine
+    from simfs import machine
 
     found = []
     for title, point in points:
-        watcher = Watcher(machine.watch if point.scenario.own_locks else _engine.watch, ask)
+        watcher = Watcher(machine.watch if point.scenario.own_locks else native_watch, ask)
         found.append((watcher, watcher.find(point, title)))
     return scenes(found)
 

@@ -186,13 +186,15 @@ def rows_from(path: Path) -> tuple[Row, ...]:
     """The rows of a CSV file with a column for each key; raise DesignError."""
     try:
         table = csv.read_csv(path)
+        names = table.column_names
     except FileNotFoundError:
         raise DesignError(f"--list {path}: no such file") from None
+    except UnicodeDecodeError:  # in a heading
+        raise DesignError(f"--list {path}: is not UTF-8 text") from None
     except (ArrowInvalid, OSError) as error:
         raise DesignError(f"--list {path}: cannot be read: {error}") from None
     if table.num_rows == 0:
         raise DesignError(f"--list {path}: has no rows")
-    names = table.column_names
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise DesignError(f"--list {path}: has two columns '{repeated}'")
     return distinct({key: _cell(value, path) for key, value in row.items()} for row in table.to_pylist())
@@ -200,6 +202,8 @@ def rows_from(path: Path) -> tuple[Row, ...]:
 
 def _cell(value: object, path: Path) -> object:
     """A value as it is in a scenario: in a column with texts, numbers are read as texts, too."""
+    if isinstance(value, bytes):  # what pyarrow makes of cells that are no text
+        raise DesignError(f"--list {path}: is not UTF-8 text")
     if not isinstance(value, str):
         return value
     return next(iter(_values(value, f"--list {path}")))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from simfs.experiments.watching import native_watch
 from simfs.scenario import Point, to_run_spec
 from simfs.scenario.program import program_of
 
@@ -70,12 +71,12 @@ def waits_at(point: Point, moment: int) -> WaitGraph:
 
     Raises ValueError where the engine refuses the point's spec.
     """
-    from simfs import _engine, machine
+    from simfs import machine
 
     spec: dict[str, Any] = dict(to_run_spec(point, 0))
     spec |= {"warmup_ns": 0.0, "duration_ns": moment / 1000 + 1.0}
     text = json.dumps(spec)
-    watch = machine.watch if point.scenario.own_locks else _engine.watch
+    watch = machine.watch if point.scenario.own_locks else native_watch
     return graph_of(watch(text, *(program_of(text) or ()), start=moment)[1], moment)
 
 

@@ -72,7 +72,14 @@ def _jobs(text: str) -> dict[str, dict[str, str]]:
 def _strange(job: Job) -> Iterator[str]:
     """Options that simfs does not have, or not with this value: one size for reads and another for writes, 30 %."""
     sizes = ("bs", "blocksize", "size", "filesize")
-    yield from (key for key in job if key not in _KNOWN or (key in sizes and not _size(job[key])))
+    counts = ("numjobs", "iodepth", "fsync", "fdatasync")
+    yield from (
+        key
+        for key, value in job.items()
+        if key not in _KNOWN
+        or (key in sizes and not _size(value))
+        or (key in counts and not value.isdecimal())
+    )
     if "random_distribution" in job and job["random_distribution"] != "random" and not _distribution(job):
         yield "random_distribution"
 

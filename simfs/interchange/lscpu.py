@@ -24,11 +24,13 @@ USED = (
     "L3 cache",
     "Hypervisor vendor",
 )
+_OF_A_TERMINAL = {"L2": "L2 cache", "L3": "L3 cache"}
+"""Names under the heading `Caches (sum of all):`, which newer lscpu prints to a terminal."""
 
 
 def is_mine(text: str) -> bool:
-    """Whether there are its counts of CPUs, threads and sockets."""
-    return all(re.search(rf"^{re.escape(name)}:", text, re.MULTILINE) for name in USED[:4])
+    """Whether there are its counts of CPUs, threads and sockets, indented as in a terminal or not."""
+    return all(re.search(rf"^[ \t]{{0,8}}{re.escape(name)}:", text, re.MULTILINE) for name in USED[:4])
 
 
 def read(text: str) -> Reading:
@@ -37,9 +39,10 @@ def read(text: str) -> Reading:
     fields: dict[str, str] = {}
     for line in lines:
         found = _FIELD.match(line.strip())
-        if found and found["name"] in USED:
+        name = _OF_A_TERMINAL.get(found["name"], found["name"]) if found else ""
+        if found and name in USED:
             lines.take()
-            fields[found["name"]] = found["value"]
+            fields[name] = found["value"]
     cpus, threads, cores, _ = (_count(fields, name) for name in USED[:4])
     if not cpus or not threads or not cores:
         return Reading("lscpu", 0, lines.skipped + lines.matched)

@@ -8,8 +8,10 @@ import os
 import re
 import resource
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from hashlib import sha256
 from io import BytesIO, TextIOWrapper
@@ -244,8 +246,8 @@ def test_a_trace_without_end_is_refused() -> None:
 def test_the_reference_machine_refuses_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simfs.machine.recorder.MOST_EVENTS", 3)
     trace = Trace(start=2)
-    for time in (1, 2, 3, 4):
-        trace.record((time, None, 0, "tick", ""), setting_up=False)
+    for moment in (1, 2, 3, 4):
+        trace.record((moment, None, 0, "tick", ""), setting_up=False)
     assert [event[0] for event in trace.events] == [2, 3, 4]
     with pytest.raises(ValueError, match="more than 3 events"):
         trace.record((5, None, 0, "tick", ""), setting_up=False)
@@ -295,3 +297,35 @@ def test_a_file_may_be_a_device() -> None:
     )
     assert "shared" in ended.stdout, ended.stderr
     assert link.lstat().st_ino == before
+
+
+LONG = (
+    "lock-cycle --set sweep.workload.tasks=[8] --set measure.warmup='1 ms' --set measure.duration='10000 s'"
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "times"),
+    [
+        (f"run {LONG} --variant mutex", 2),
+        (f"why {LONG} --variant mutex", 2),
+        ("why lock-cycle --variant mutex --at '10000 s'", 1),
+        ("timeline lock-cycle --variant mutex --start '10000 s' -o convoy.png", 1),
+        ("trace lock-cycle --variant mutex --start '10000 s'", 1),
+    ],
+)
+def test_an_interrupt_ends_a_run_that_would_take_hours(command: str, times: int, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        shlex.split(f"{SIMFS} {command}"), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        try:
+            for _ in range(times):
+                time.sleep(3)
+                running.send_signal(signal.SIGINT)
+            out, said = running.communicate(timeout=20)
+        finally:
+            running.kill()
+    assert (running.returncode, out) == (130, b"")
+    assert b"interrupted: " in said
+    assert b"Traceback" not in said
+    assert (b"Ctrl-C once more" in said) == (times == 2)

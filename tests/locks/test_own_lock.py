@@ -172,6 +172,27 @@ def test_a_lock_that_loses_wake_ups_is_a_stall_although_one_task_goes_on(tmp_pat
     assert found["stall"]["cycle"][0] in answer.stderr
 
 
+@pytest.mark.parametrize("role", ["xfs.ilock", "xfs.ilok"])
+def test_a_class_for_a_role_without_a_name_is_refused(role: str, tmp_path: Path) -> None:
+    """It would be the name of a lock that nothing uses, and the run one with the kernel's own."""
+    scenario = write(tmp_path, TWO_PHASE)
+    scenario.write_text(SCENARIO.replace("{mylock: REFERENCE}", f"{{{role}: mine.py:TwoPhase}}"), "utf-8")
+    answer = run(scenario)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert f"mine.yaml:6:9: locks.{role}: a lock of your own needs a name without a point" in answer.stderr
+    assert "locks: {mine: mine.py:TwoPhase, xfs.ilock: mine}" in answer.stderr
+
+
+def test_a_class_instead_of_a_kind_is_refused_with_the_way_to_name_it(tmp_path: Path) -> None:
+    scenario = write(tmp_path, TWO_PHASE)
+    scenario.write_text(
+        scenario.read_text("utf-8").replace("lock: mylock", "lock: mine.py:TwoPhase"), "utf-8"
+    )
+    answer = run(scenario)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert "workload.lock: a lock of your own needs a name: locks: {mine: mine.py:TwoPhase}" in answer.stderr
+
+
 REFUSED = {
     "missing file": (TWO_PHASE, "other.py:TwoPhase", "mine.yaml:6:17", "cannot be read"),
     "missing class": (TWO_PHASE, "mine.py:TwoFase", "mine.yaml:6:17", "did you mean 'TwoPhase'?"),

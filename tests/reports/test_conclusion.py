@@ -243,13 +243,14 @@ def test_one_task_is_one_and_a_sentence_begins_with_a_capital_letter() -> None:
     )
 
 
-def test_a_title_with_commas_stands_in_quotation_marks() -> None:
+@pytest.mark.parametrize("title", ["one directory, slow", "as it is"])
+def test_a_title_that_would_be_read_as_the_sentence_stands_in_quotation_marks(title: str) -> None:
     names = RESULT.variants
-    titles = RESULT.titles | {names[0]: "one directory, slow"}
+    titles = RESULT.titles | {names[0]: title}
     result = with_rates(**{names[0]: (50, 51, 52), names[1]: (100, 101, 102)}).model_copy(
         update={"titles": titles}
     )
-    assert conclusion(result).startswith("'one directory, slow' loses 50 %")
+    assert conclusion(result).startswith(f"'{title}' loses 50 %")
 
 
 def test_a_variant_that_stalls_is_told_and_not_compared() -> None:

@@ -307,6 +307,30 @@ def test_lscpu_tells_sums_of_caches_or_single_ones() -> None:
     assert "cpus_per_llc: 1," in section_of(text_of("lscpu.txt").replace("(1 instance)", "(2 instances)"))
 
 
+OF_A_TERMINAL = """\
+Architecture:             x86_64
+  CPU op-mode(s):         32-bit, 64-bit
+CPU(s):                   2
+Vendor ID:                AuthenticAMD
+  Model name:             AMD EPYC
+    Thread(s) per core:   1
+    Core(s) per socket:   2
+    Socket(s):            1
+Virtualization features:
+  Hypervisor vendor:      KVM
+Caches (sum of all):
+  L1d:                    64 KiB (2 instances)
+  L2:                     2 MiB (2 instances)
+  L3:                     32 MiB (1 instance)
+NUMA:
+  NUMA node(s):           1
+"""
+
+
+def test_lscpu_in_a_terminal_indents_and_says_the_same() -> None:
+    assert interchange.read(OF_A_TERMINAL).section == read("lscpu.txt").section
+
+
 def section_of(text: str) -> str:
     return interchange.read(text).section
 
@@ -343,6 +367,8 @@ def test_what_fio_says_and_simfs_cannot_is_listed_not_guessed() -> None:
     assert reading.facts["no such load in simfs"] == "trims"
     assert "block_size" not in reading.section
     assert reading.skipped == 2
+    text = text_of("fio-job.fio").replace("numjobs=4", "numjobs=four")
+    assert interchange.read(text).facts["not in simfs"] == "numjobs, thinktime"
 
 
 def yaml_of(text: str) -> dict[str, Any]:

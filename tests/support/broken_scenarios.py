@@ -72,7 +72,7 @@ CASES = [
     Case("title: Base", "title: !secret x", "3:8", "not supported"),
     Case("title: Base", "? [a, b]\n: c", "3:3", "plain word"),
     Case("title: Base", "<<: {title: Base}", "3:1", "merge keys"),
-    Case("title: Base", "title: Base\n---\nname: other", "4:1", "not valid YAML"),
+    Case("title: Base", "title: Base\n---\nname: other", "4:1", "not valid YAML: a second document"),
     Case("title: Base", "title: Base\x07", "3:12", "control character"),
     Case("title: Base", 'title: "\\xZZ"', "3:", "not valid YAML"),
     Case("title: Base", 'title: "\\ud800"', "3:8", "which cannot be printed"),

@@ -9,6 +9,7 @@ from simfs.machine.locks.policy import SPINLOCKS, UNGUARDED
 from simfs.scenario.problems import Problem
 from simfs.scenario.reading.document import Document, Path_
 from simfs.scenario.schema import Scenario
+from simfs.scenario.sections.kernel import OWN_LOCK
 from simfs.scenario.sections.lock_tasks import LockCycle
 from simfs.scenario.sections.section import shorten
 from simfs.scenario.sections.workload import PythonTasks
@@ -39,7 +40,10 @@ def lock_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     built_in = vocabulary().lock_kinds
     known = [*built_in, *own]
     for path, use in uses.items():
-        if use not in known:
+        if OWN_LOCK.fullmatch(use):
+            needs = f"a lock of your own needs a name: locks: {{mine: {_short(use)}}}, and here that name"
+            yield Problem(document.place_of(path).value, f"{'.'.join(map(str, path))}: {needs}")
+        elif use not in known:
             at = document.place_of(path).value
             message = f"{'.'.join(map(str, path))}: {shorten(use)} is not one of {', '.join(known)}"
             yield Problem(at, message, nearest(use, known))
@@ -51,6 +55,12 @@ def lock_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     for name, reference in own.items():
         if name in built_in:
             yield Problem(document.place_of(("locks", name)).key, f"'{name}' is the name of a built-in lock")
+        roles = vocabulary().roles
+        if "." in name or name in roles:  # it would name a lock that nothing uses
+            role = nearest(name, roles) or name
+            needs = "a lock of your own needs a name without a point, which the role then gets"
+            written = f"locks: {{mine: {_short(reference)}, {role}: mine}}"
+            yield Problem(document.place_of(("locks", name)).key, f"locks.{name}: {needs}: {written}")
         yield from _own_lock_problems(name, reference, document)
 
 
@@ -59,6 +69,11 @@ def _misfit(scenario: Scenario, kind: str) -> str:
     if kind in UNGUARDED and not isinstance(scenario.workload, LockCycle | PythonTasks):
         return f"{kind} lets others in beside a holder; only a lock_cycle or a program in Python can live with that"
     return ""
+
+
+def _short(reference: str) -> str:
+    """`FILE.py:CLASS` without its folder."""
+    return shorten(reference.rpartition("/")[2])
 
 
 def _own_lock_problems(name: str, reference: str, document: Document) -> Iterator[Problem]:

@@ -39,6 +39,7 @@ PLAINER = {
     "found character '\\t' that cannot start any token": "a tab; YAML is indented with spaces",
     "mapping values are not allowed here": "a ': ' where none may be (a text with one needs quotes; or is the "
     "indentation wrong?)",
+    "but found another document": "a second document begins here, with '---'; a file has one",
 }
 """What the parser says of the commonest slips, in plain words."""
 

@@ -1,0 +1,33 @@
+"""Watching a run on the compiled machine so that Ctrl-C is heard."""
+
+from __future__ import annotations
+
+from threading import Thread
+from typing import Any
+
+
+def native_watch(spec: str, *program: Any, start: int) -> Any:  # noqa: ANN401 as the engine returns it
+    """`watch` of the engine; raise ValueError for what it refuses.
+
+    The engine does not look for signals, and Python hears them in the main thread only: so the run goes aside. Not
+    one of a program in Python, which hears them by itself and would still need the interpreter when that ends.
+    """
+    from simfs import _engine
+
+    if program:
+        return _engine.watch(spec, *program, start=start)
+    seen: list[Any] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            seen.append(_engine.watch(spec, start=start))
+        except BaseException as error:
+            failed.append(error)
+
+    aside = Thread(target=work, daemon=True)
+    aside.start()
+    aside.join()
+    if failed:
+        raise failed[0]
+    return seen[0]
