@@ -39,7 +39,7 @@ Curve = tuple[tuple[float, float], ...]
 
 
 def latencies(result: ScenarioResult) -> Figure:
-    """The share of operations that took longer than a time: a panel an operation, a line a variant; both axes are log."""
+    """The share of operations that took longer than a time: a panel an operation, a line a variant, both axes log."""
     with style():
         every = focus(result)
         points = _longest(every)
