@@ -24,10 +24,13 @@ from rich.console import Console
 from simfs.reports import export, text
 from simfs.reports.figures.curves import SIDE_BY_SIDE
 from simfs.reports.figures.drawing import label, pictures, svg
+from simfs.reports.figures.latency import curve, one_in
 from simfs.reports.figures.result import figures
 from simfs.results.model import Finding, Fit, PointResult, ScenarioResult
 from simfs.results.run import Runs, run_scenario
 from simfs.results.run_result import Stall
+from simfs.results.summaries import CURVE as PER_CENTS
+from simfs.results.summaries import PooledLatency
 
 
 def scenario(tasks: tuple[int, ...] = fakes.TASKS) -> ScenarioResult:
@@ -52,7 +55,7 @@ def scenario(tasks: tuple[int, ...] = fakes.TASKS) -> ScenarioResult:
 
 
 CURVE, TABLE = scenario(), scenario((24,))
-NAMES = ["throughput", "cpu-time", "locks", "warm-up", "measured"]
+NAMES = ["throughput", "cpu-time", "locks", "latency", "warm-up", "measured"]
 
 
 @cache
@@ -62,12 +65,12 @@ def drawn() -> dict[str, Figure]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "measured"])
+@pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "latency", "measured"])
 def test_no_text_lies_over_another_or_outside(name: str) -> None:
     assert_no_overlap(drawn()[name])
 
 
-@pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "measured"])
+@pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "latency", "measured"])
 def test_the_legend_lies_outside_the_axes(name: str) -> None:
     figure = drawn()[name]
     boxes(figure)
@@ -105,8 +108,11 @@ def test_figures_leave_global_settings_alone() -> None:
 
 def test_only_figures_that_make_sense_are_made() -> None:
     assert list(drawn()) == NAMES
-    assert list(figures(TABLE)) == ["locks", "warm-up", "measured"]
-    bare = [p.model_copy(update={"locks": (), "measured": (), "batches_per_s": ()}) for p in TABLE.points]
+    assert list(figures(TABLE)) == ["locks", "latency", "warm-up", "measured"]
+    bare = [
+        p.model_copy(update={"locks": (), "latency": {}, "measured": (), "batches_per_s": ()})
+        for p in TABLE.points
+    ]
     assert figures(TABLE.model_copy(update={"points": tuple(bare)})) == {}
 
 
@@ -143,7 +149,7 @@ def settings() -> ScenarioResult:
 def test_a_table_of_many_settings_is_drawn_in_panels_and_fits_the_terminal() -> None:
     table = settings()
     made = figures(table)
-    assert list(made) == ["locks", "warm-up", "measured"]
+    assert list(made) == ["locks", "latency", "warm-up", "measured"]
     assert [axes.get_title("left") for axes in made["measured"].axes][:2] == [
         "kind create, pin_to_cpu null",
         "kind create, pin_to_cpu 0",
@@ -218,7 +224,7 @@ LONG = "a title that says everything at once, and_a_word_without_any_blank_that_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "warm-up"])
+@pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "latency", "warm-up"])
 def test_very_long_names_are_shortened_in_their_middle(name: str) -> None:
     """Seven lines of a title left no room for its panel, and long words lay over each other."""
     variants = list(fakes.VARIANTS)[:3]
@@ -263,6 +269,66 @@ def test_measured_points_that_are_moved_aside_are_said_to_be() -> None:
 
     assert SIDE_BY_SIDE in legend(CURVE)
     assert SIDE_BY_SIDE not in legend(CURVE.model_copy(update={"points": CURVE.of("ext4")}))
+
+
+def took(count: int, *times: float, longest: float) -> PooledLatency:
+    """Latencies of which the last of `times` is that of all higher per cents that are kept."""
+    kept = (*times, *[times[-1]] * (len(PER_CENTS) - len(times)))
+    return PooledLatency(
+        count=count, mean_ns=1, p50_ns=1, p90_ns=1, p99_ns=kept[-1], max_ns=longest, hdr="", curve=kept
+    )
+
+
+def with_latency(point: PointResult, **latency: PooledLatency) -> PointResult:
+    return point.model_copy(update={"latency": latency})
+
+
+def test_a_line_of_latencies_ends_with_the_one_operation_that_took_longest() -> None:
+    """Of 40 operations none is known that is one in 10,000."""
+    line = curve(took(40, 1e3, 2e3, longest=7e3))
+    assert line[:2] == ((1e3, 0.95), (2e3, 0.9))
+    assert line[-2][1] == pytest.approx(0.03)
+    assert line[-1] == (7e3, 1 / 40)
+
+
+def test_a_panel_of_latencies_has_a_line_for_each_variant_that_has_the_operation() -> None:
+    one, two = CURVE.of("ext4")[-1], CURVE.of("xfs, one directory")[-1]
+    slow, fast = took(40, 1e3, 2e3, longest=7e6), took(4000, 1e2, 2e2, longest=3e2)
+    points = (with_latency(one, create=slow, unlink=fast), with_latency(two, create=fast))
+    made = figures(CURVE.model_copy(update={"points": points}))["latency"]
+    names = [axes.get_title("left") for axes in made.axes]
+    lines = [
+        [line.get_color() for line in axes.lines if line.get_linestyle() != "None"] for axes in made.axes
+    ]
+    assert dict(zip(names, map(len, lines), strict=True)) == {"create": 2, "unlink": 1}
+    assert len(set(lines[0])) == 2
+    assert {axes.get_xscale() for axes in made.axes} == {axes.get_yscale() for axes in made.axes} == {"log"}
+    assert all(axes.get_ylim()[0] < 1 / 4000 and axes.get_ylim()[1] == 1 for axes in made.axes)
+    assert_no_overlap(made)
+
+
+def test_latencies_that_are_all_the_same_are_no_figure() -> None:
+    always = took(40, 1e3, longest=1e3)
+    points = tuple(with_latency(p, create=always) for p in CURVE.points)
+    assert "latency" not in figures(CURVE.model_copy(update={"points": points}))
+
+
+@pytest.mark.parametrize(
+    ("share", "words"), [(1.0, "all"), (0.1, "1 in 10"), (1e-3, "1 in 1,000"), (1e-6, "1 in 1,000,000")]
+)
+def test_shares_of_operations_are_words(share: float, words: str) -> None:
+    assert one_in(share) == words
+
+
+@pytest.mark.slow
+def test_of_many_latencies_the_longest_are_drawn_and_those_left_out_are_counted() -> None:
+    full = CURVE.of("xfs, one directory")[-1]
+    kinds = {f"call {n}": took(400, 1e2, 1e3 * (n + 1), longest=1e4 * (n + 1)) for n in range(12)}
+    names = [f"{full.variant} {n}" for n in range(20)]
+    points = [with_latency(full.model_copy(update={"variant": name}), **kinds) for name in names]
+    made = figures(CURVE.model_copy(update={"points": tuple(points)}))["latency"]
+    assert re.search("8 of 20 variants: the longest; 9 of 12 operations", made.get_supxlabel())
+    assert_no_overlap(made)
 
 
 # --- text

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from simfs.reports.figures.bars import locks, measured
 from simfs.reports.figures.curves import cpu_time, panels, throughput, warm_up
+from simfs.reports.figures.latency import have_latencies, latencies
 from simfs.reports.figures.lines import lines_over_tasks, measured_rates
 from simfs.results.focus import focus
 from simfs.results.model import ScenarioResult, short
@@ -28,6 +29,7 @@ def figures(result: ScenarioResult) -> dict[str, Figure]:
         ),
         "cpu-time": (has_curve(result) and len(lines_over_tasks(result)) <= MAX_LINES, cpu_time),
         "locks": (any(lock.contended for p in focus(result) for lock in p.locks), locks),
+        "latency": (have_latencies(result), latencies),
         "warm-up": (any(len(p.batches_per_s) > 3 for p in focus(result)), warm_up),
         "measured": (any(measured_rates(p) for p in result.points), measured),
     }
