@@ -182,6 +182,18 @@ def count_engine(spec: Spec, cycles: int) -> float:
     return _marginal(counted(duration), counted(2 * duration))
 
 
+def count_an_event(spec: Spec, duration_ns: float) -> float:
+    """Count the instructions of the installed engine for an event (valgrind), in the second such time of a run."""
+
+    def counted(duration_ns: float) -> tuple[int, int]:
+        text = json.dumps(spec | {"warmup_ns": 0, "duration_ns": duration_ns})
+        events: int = json.loads(_engine.run(text))["events"]
+        return _count([sys.executable, "-c", RUN_INSTALLED], text).instructions, events
+
+    (short, few), (long, many) = counted(duration_ns), counted(2 * duration_ns)
+    return (long - short) / (many - few)
+
+
 def _marginal(short: Counted, long: Counted) -> float:
     """Leave out what is the same in both runs: start, layout, the report."""
     return (long.instructions - short.instructions) / (long.cycles - short.cycles)

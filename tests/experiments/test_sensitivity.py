@@ -92,6 +92,40 @@ def test_what_a_load_chooses_is_no_uncertain_number() -> None:
     ]
 
 
+def test_where_a_machine_has_caches_what_programs_use_of_them_is_a_number_like_others() -> None:
+    """Footprints, sizes and latencies decide what a call after a compile finds cold."""
+    scenario = load("compile-24", ["sweep.workload.tasks=[2]"])
+    found = {p.name: p for p in parameters(the_point(scenario, "xfs"))}
+    footprint = found["workload.params.footprint_bytes"]
+    assert (footprint.low, footprint.value, footprint.high) == (5726720, 8388608, 10842112)
+    assert "workload.params.code_bytes" in found
+    caches = {
+        "core_bytes",
+        "llc_bytes",
+        "llc_ns",
+        "memory_ns",
+        "code_lines",
+        "front_end_bytes",
+        "front_end_ns",
+    }
+    assert {f"machine.caches.{name}" for name in caches} <= found.keys()
+
+
+@pytest.mark.slow
+def test_the_command_lists_footprints_with_their_effects() -> None:
+    """More data and more code of a compiler make compiles longer, as calls are colder."""
+    settings = ["workload.tasks=2", "workload.user_cpu=1 ms", "measure.duration=20 ms", "measure.warmup=1 ms"]
+    options = [x for setting in (*settings, "measure.replications=2") for x in ("--set", setting)]
+    names = ["workload.params.code_bytes", "workload.params.footprint_bytes"]
+    command = ["sensitivity", "compile-24", "--variant", "xfs", *options, "--trajectories", "2"]
+    command += [x for name in names for x in ("--parameter", name)]
+    done = RUNNER.invoke(app, [*command, "--metric", "compile_avg_latency_us", "--format", "json"])
+    assert done.exit_code == 0, done.stderr
+    effects = {each["parameter"]: each["mu"] for each in json.loads(done.stdout)["screened"]}
+    assert sorted(effects) == names
+    assert min(effects.values()) > 0
+
+
 def test_a_semaphore_hangs_on_the_price_of_waking_and_not_on_idle_hands(tmp_path: Path) -> None:
     scenario = load("lock-cycle", SHORT)
     point = the_point(scenario, "semaphore")
