@@ -57,7 +57,7 @@ variants:                     # designs to compare: what differs
         "Direct I/O on one file",
         """\
 filesystem: {kind: xfs}
-device: nvme                  # hdd, loop-tmpfs, nvme-client, pmem, ramdisk, sata-ssd, sata-ssd-server, virtio-blk
+device: nvme                  # hdd, loop-tmpfs, nvme-client, pmem, ramdisk, sata-ssd, sata-ssd-server, virtio-blk, zram
 workload: {kind: fio, tasks: 8, rw: randrw, rwmixread: 70 %, size: 1 GiB, direct: true}
 sweep:
   workload.tasks: [1, 4, 8]
