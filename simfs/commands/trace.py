@@ -86,7 +86,7 @@ def trace(
         begin, span = duration_of(start, "--start"), length_of(length)
         _check(output)
         point = _point(scenario, overrides(settings, seed), variant)
-        chosen = engine or (Machine.SIMPY if point.scenario.own_locks else Machine.NATIVE)
+        chosen = engine or (Machine.SIMPY if point.scenario.used_own_locks else Machine.NATIVE)
         text = json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": begin + span})
         with refusals_of_runs():
             watched, equal = _watched(text, chosen, start=round(begin * 1000))

@@ -114,7 +114,7 @@ def _found(asked: Scenario, point: Point, threads: int) -> tuple[Why, list[Findi
     from simfs.results.run import native_engine, reference_engine
 
     notes().print(f"{point.id}: running")
-    engine = reference_engine() if point.scenario.own_locks else native_engine()
+    engine = reference_engine() if point.scenario.used_own_locks else native_engine()
     return ask(point, asked.measure, threads=threads, engine=engine)
 
 
