@@ -141,12 +141,13 @@ def _code(wrong: list[Finding]) -> int:
 
 
 def _print_graph(point: Point, at: str, task: int | None, output: WhyFormat) -> None:
-    from simfs.commands.trace import duration_of
+    from simfs.commands.trace import duration_of, refuse_late
     from simfs.experiments.waits_at import NoTaskError, waits_at
     from simfs.reports.numbers import duration
     from simfs.reports.wait_graph import dot, text, to_json
 
     moment = round(duration_of(at, "--at") * 1000)
+    refuse_late([point], at, "--at")
     notes().print(f"{point.id}: simulating {duration(moment / 1000)}, from the beginning to that moment")
     with refusals_of_runs():
         graph = waits_at(point, moment)
