@@ -145,12 +145,25 @@ def loaded(scenario: str, given: list[str], *, quick: bool = False) -> Scenario:
     if not given:  # a setting may end a sweep, and so what selects from it
         for number in selecting_none(found):
             notes().print(f"points.{number}: selects no point, so it changes nothing")
+    for unused in _unused_locks(found):
+        notes().print(unused)
     for key in without_effect(found, sorted(keys_of(given))):
         own = f"variants.{found.variants[0].name}.{key}"
         notes().print(
             f"--set {key} has no effect: each variant or point sets it itself (a variant's is {own})"
         )
     return found.quick(keys_of(given)) if quick else found
+
+
+def _unused_locks(asked: Scenario) -> list[str]:
+    """What is said of locks in Python that no point uses."""
+    from simfs.scenario import expand
+    from simfs.scenario.checks.locks import unused_own_locks
+
+    kinds = [kind for holder in (asked, *asked.variants) for kind in getattr(holder, "locks", {}).values()]
+    if not any(".py:" in str(kind) for kind in kinds):
+        return []
+    return list(unused_own_locks(point.scenario for point in expand(asked)))
 
 
 def refuse_unknown_variants(names: Iterable[str], known: Collection[str]) -> None:

@@ -207,7 +207,7 @@ def _machine_of_locks(asked: Scenario, wanted: Engine | None) -> Engine:
     """Locks of the user's own run on the reference machine alone."""
     from simfs.scenario import expand
 
-    own = {name for point in expand(asked) for name in point.scenario.own_locks}
+    own = {name for point in expand(asked) for name in point.scenario.used_own_locks}
     if own and wanted is Engine.NATIVE:
         raise refused(f"--engine native: {', '.join(sorted(own))} is written in Python: use --engine simpy")
     if own and wanted is None:

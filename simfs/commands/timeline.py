@@ -23,6 +23,7 @@ from simfs.commands.common import (
     write_file,
 )
 from simfs.commands.errors import plain_errors, refusals_of_runs, refused
+from simfs.commands.trace import refuse_late
 from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def timeline(
         ending = _ending(out)
         ask = _ask(start, length, lock)
         points = _points(scenario, overrides(settings, seed), variant or [], quick=quick)
+        refuse_late((point for _, point in points), start, "--start")
         with refusals_of_runs():
             scenes = _scenes(points, ask)
         write_file(out, _drawn(scenes, ending))

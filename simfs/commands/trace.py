@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from collections.abc import Iterable
 from enum import StrEnum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
@@ -86,7 +87,8 @@ def trace(
         begin, span = duration_of(start, "--start"), length_of(length)
         _check(output)
         point = _point(scenario, overrides(settings, seed), variant)
-        chosen = engine or (Machine.SIMPY if point.scenario.own_locks else Machine.NATIVE)
+        refuse_late([point], start, "--start")
+        chosen = engine or (Machine.SIMPY if point.scenario.used_own_locks else Machine.NATIVE)
         text = json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": begin + span})
         with refusals_of_runs():
             watched, equal = _watched(text, chosen, start=round(begin * 1000))
@@ -119,6 +121,22 @@ def length_of(text: str) -> float:
     if span <= 0:
         raise refused("--length: must be more than nothing")
     return span
+
+
+def refuse_late(points: Iterable[Point], moment: str | None, option: str) -> None:
+    """Refuse a time at which the runs of the points are over: all before it would be simulated for it."""
+    from simfs.reports.numbers import duration
+    from simfs.scenario import to_run_spec
+
+    if moment is None:
+        return
+    for point in points:
+        spec = to_run_spec(point, 0)
+        end = spec["warmup_ns"] + spec["duration_ns"]
+        if duration_of(moment, option) > end:
+            over = f"the run of {point.id} ends at {duration(end)} (warm-up and measure.duration)"
+            longer = f"--set 'measure.duration={moment}' makes it last as long"
+            raise refused(f"{option} {moment}: {over}; {longer}")
 
 
 def _point(name: str, given: list[str], variant: str | None) -> Point:

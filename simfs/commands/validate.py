@@ -177,7 +177,7 @@ def _engine_of(pair: Predicted, gate: Gate, remember: Callable[[Engine], Engine]
     from simfs.scenario import expand
 
     points = expand(pair.scenario) if pair.scenario else ()
-    own = any(point.scenario.own_locks for point in points)
+    own = any(point.scenario.used_own_locks for point in points)
     return gate.before(reference_engine()) if own else remember(gate.before(native_engine()))
 
 

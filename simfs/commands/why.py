@@ -114,7 +114,7 @@ def _found(asked: Scenario, point: Point, threads: int) -> tuple[Why, list[Findi
     from simfs.results.run import native_engine, reference_engine
 
     notes().print(f"{point.id}: running")
-    engine = reference_engine() if point.scenario.own_locks else native_engine()
+    engine = reference_engine() if point.scenario.used_own_locks else native_engine()
     return ask(point, asked.measure, threads=threads, engine=engine)
 
 
@@ -141,12 +141,13 @@ def _code(wrong: list[Finding]) -> int:
 
 
 def _print_graph(point: Point, at: str, task: int | None, output: WhyFormat) -> None:
-    from simfs.commands.trace import duration_of
+    from simfs.commands.trace import duration_of, refuse_late
     from simfs.experiments.waits_at import NoTaskError, waits_at
     from simfs.reports.numbers import duration
     from simfs.reports.wait_graph import dot, text, to_json
 
     moment = round(duration_of(at, "--at") * 1000)
+    refuse_late([point], at, "--at")
     notes().print(f"{point.id}: simulating {duration(moment / 1000)}, from the beginning to that moment")
     with refusals_of_runs():
         graph = waits_at(point, moment)

@@ -8,13 +8,14 @@ as far as they bring more than `FLAT` of the throughput.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pydantic import Field
 
 from simfs.experiments.decide import Contrast, Decided, decide, verdict
 from simfs.experiments.points import Varied, common_runs
+from simfs.experiments.unused_groups import ONE_GROUP, in_one_group
 from simfs.experiments.whatif import NOT_HELD
 from simfs.results.model import FINDING_EXIT_CODES, Finding, PointResult
 from simfs.results.run import Engine, Progress
@@ -36,6 +37,14 @@ KINDS = ("semaphore", "mutex", "rwsem")
 
 TRIED = 2
 """Of so many locks other kinds are tried."""
+
+LAYOUTS = ("shared", "per-task")
+
+ONE_GROUP_OF = {
+    "shared": "all files are in one directory and so in one allocation group, others are not used",
+    "per-task": ONE_GROUP,
+}
+"""Why more groups bring nothing, where the runs used one only."""
 
 _AGCOUNT = re.compile(r"\bagcount=(\d+)")
 _DATA = re.compile(r"^data\s*=.*?\bbsize=(\d+)\s+blocks=(\d+)", re.MULTILINE)
@@ -132,6 +141,9 @@ def advise(
     second = decide(now, [Contrast((Varied(p, p.id),)) for p in others], runs, **options) if others else None
     locks = [_chosen(p, second) for p in others] if second else []
     best = _best([as_it_is, *tried])
+    alone = {
+        d for d in LAYOUTS if all(in_one_group(first.points[p.id]) for p in layouts if _directories(p) == d)
+    }
     return Advice(
         scenario=scenario,
         point=point.id,
@@ -141,7 +153,7 @@ def advise(
         layouts=tuple(tried),
         locks=tuple(locks),
         best=best,
-        sentences=tuple(_sentences(operation, as_it_is, tried, locks, best)),
+        sentences=tuple(_sentences(operation, as_it_is, tried, locks, best, alone)),
         seed=measure.seed,
         findings=_findings(first, second),
     )
@@ -172,7 +184,7 @@ def _layouts(point: Point) -> list[Point]:
         wanted = sorted({files.agcount, use.tasks, 2 * use.tasks, *doubled})
         groups = [n for n in wanted if Xfs.MIN_AG_BYTES <= files.size / n <= Xfs.MAX_AG_BYTES]
     made = []
-    for directories in ("shared", "per-task"):
+    for directories in LAYOUTS:
         for agcount in groups:
             update: dict[str, Any] = {"workload": use.model_copy(update={"directories": directories})}
             if agcount is not None:
@@ -229,6 +241,11 @@ def _waited(answer: PointResult) -> list[LockSummary]:
     return list(by_role.values())
 
 
+def _directories(point: Point) -> str | None:
+    use = point.scenario.workload
+    return use.directories if isinstance(use, FileTasks) else None
+
+
 def _best(choices: Sequence[Choice]) -> Choice:
     """What is as good as the best and changes least: the present one, else the fewest groups."""
     as_it_is, *others = choices
@@ -241,13 +258,19 @@ def _best(choices: Sequence[Choice]) -> Choice:
 
 
 def _sentences(
-    operation: str, now: Choice, layouts: Sequence[Choice], locks: Sequence[Choice], best: Choice
+    operation: str,
+    now: Choice,
+    layouts: Sequence[Choice],
+    locks: Sequence[Choice],
+    best: Choice,
+    alone: Collection[str],
 ) -> list[str]:
     said = [_advice(operation, now, layouts, best)] if layouts else []
-    for directories in ("shared", "per-task"):
+    for directories in LAYOUTS:
         own = [c for c in layouts if c.directories == directories and c.agcount is not None]
         if (flat := flat_from(own)) is not None:
-            said.append(_flat(directories, own, flat))
+            why = f": {ONE_GROUP_OF[directories]}" if directories in alone else ""
+            said.append(f"{_flat(directories, own, flat)}{why}")
     said += _why(now, best)
     said += _locks(now, locks)
     return said

@@ -177,7 +177,7 @@ def _watched(briefing: Briefing, chosen: Sequence[PointResult]) -> Briefing:
     once = briefing.scenario.measure.model_copy(update={"replications": 1, "precision": None})
     for result in chosen:
         point = briefing.point_of(result)
-        watch = machine.watch if point.scenario.own_locks else native_watch
+        watch = machine.watch if point.scenario.used_own_locks else native_watch
 
         def noting(*spec: Any, start: int, watch: Any = watch) -> Any:  # noqa: ANN401
             seen = watch(*spec, start=start)
@@ -189,7 +189,7 @@ def _watched(briefing: Briefing, chosen: Sequence[PointResult]) -> Briefing:
         at = f"{title}, {point.scenario.tasks} tasks"
         found.append((watcher, watcher.find(point, at)))
         if title not in chains:
-            engine = reference_engine() if point.scenario.own_locks else native_engine()
+            engine = reference_engine() if point.scenario.used_own_locks else native_engine()
             chains[title], _ = why(point, once, engine=engine)
     return replace(briefing, scenes=tuple(scenes(found)), why=chains, laws=tuple(laws))
 

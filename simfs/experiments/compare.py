@@ -17,16 +17,18 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from simfs.experiments.answer import fit, run_points
+from simfs.experiments.conclusion import NO_EFFECT, leaves
+from simfs.experiments.unused_groups import why_alike
 from simfs.results.aggregate import matches
 from simfs.results.model import MeasuredRow, PointResult, ScenarioResult, Value
 from simfs.results.run import Progress
 from simfs.results.run_result import Strict
 from simfs.results.statistics import LEVEL, Estimate, paired_difference, stddev, student_t
-from simfs.scenario import Scenario, expand, load, paths, placed_rows
+from simfs.scenario import Point, Scenario, expand, load, paths, placed_rows
 from simfs.scenario.points import variants_of
 from simfs.scenario.problems import ScenarioError
 from simfs.scenario.reading.document import Document
-from simfs.scenario.schema import MeasuredUse
+from simfs.scenario.schema import SECTIONS, MeasuredUse
 from simfs.scenario.settings import keys_of
 from simfs.scenario.suggest import choices
 
@@ -55,6 +57,7 @@ class Pair(Strict):
     b: str
     values: dict[str, Value]
     lines: tuple[Line, ...]
+    alike: str | None = Field(default=None, description="why both do exactly the same, where they do")
 
 
 class Comparison(Strict):
@@ -242,7 +245,39 @@ def _pair(p: PointResult, q: PointResult, a: Side, b: Side) -> Pair:
         rate = metric.endswith("_per_s")
         difference = difference_of_rates(p, q, a, b) if rate else welch(x, y, a.level, b.level)
         lines.append(_line(metric, x, y, difference, (a.level, b.level), paired=rate and paired))
-    return Pair(a=p.variant, b=q.variant, values=dict(p.values), lines=tuple(lines))
+    return Pair(
+        a=p.variant,
+        b=q.variant,
+        values=dict(p.values),
+        lines=tuple(lines),
+        alike=(why_the_same([(p, q)], a, b) or NO_EFFECT) if are_the_same(p, q) else None,
+    )
+
+
+def are_the_same(p: PointResult, q: PointResult) -> bool:
+    """Whether two points ran alike to the last event."""
+    return (p.events, p.replication_throughputs) == (q.events, q.replication_throughputs)
+
+
+def why_the_same(both: Sequence[tuple[PointResult, PointResult]], a: Side, b: Side) -> str:
+    """Why points that are the same are so, where their results tell."""
+    found = [_why_the_same(p, q, a, b) for p, q in both]
+    return found[0] if len(set(found)) == 1 else ""
+
+
+def _why_the_same(p: PointResult, q: PointResult, a: Side, b: Side) -> str:
+    settings = [
+        dict(leaves(point.scenario.model_dump(mode="json", include=set(SECTIONS))))
+        for side, found in ((a, p), (b, q))
+        if (point := point_of(side, found))
+    ]
+    return why_alike((p, q), settings) if len(settings) == 2 else ""
+
+
+def point_of(side: Side, found: PointResult) -> Point | None:
+    """What was simulated for a point of the result."""
+    points: tuple[Point, ...] = expand(side.asked) if side.asked else ()
+    return next((p for p in points if p.variant == found.variant and dict(p.values) == found.values), None)
 
 
 def _quantities(point: PointResult, side: Side) -> Mapping[str, Estimate | None]:

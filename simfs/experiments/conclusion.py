@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simfs.experiments.bottleneck import bottleneck
+from simfs.experiments.unused_groups import why_alike
 from simfs.results.focus import focus
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.statistics import Estimate, paired_difference
@@ -32,6 +33,8 @@ BACK = 2
 
 AMOUNT = re.compile(r"workload\.(hold|think|readers|outstanding|user_cpu|size|params\.user_ns)\b")
 """How much work an operation is: variants that differ in it do something else. So do those on other machines."""
+
+NO_EFFECT = "what they differ in has no effect here"
 
 OUTCOMES = {"restart"}
 """Names among the operations of a point that are outcomes of one of them."""
@@ -157,21 +160,23 @@ def _idles(point: PointResult) -> str:
 def _the_same(worst: Side, sides: Sequence[Side]) -> str:
     """Variants that run as the worst does to the last event: what they change is never used."""
     runs = [(side.point.events, side.point.replication_throughputs) for side in (worst, *sides)]
-    alike = [
-        side.name for side, run in zip(sides, runs[1:], strict=True) if run == runs[0] and side is not worst
-    ]
-    return (
-        f"{_listed(alike)} {'does' if len(alike) == 1 else 'do'} exactly the same as {worst.name}"
-        if alike
-        else ""
-    )
+    alike = [side for side, run in zip(sides, runs[1:], strict=True) if run == runs[0] and side is not worst]
+    if not alike:
+        return ""
+    names, reason = [side.name for side in alike], _why_alike([worst, *alike])
+    said = f"{_listed(names)} {'does' if len(names) == 1 else 'do'} exactly the same as {worst.name}"
+    return f"{said}: {reason}" if reason else said
+
+
+def _why_alike(sides: Sequence[Side]) -> str:
+    return why_alike((side.point for side in sides), [side.settings for side in sides])
 
 
 def _no_difference(sides: Sequence[Side], best: Side, losses: Mapping[str, Estimate]) -> str:
     """How alike the variants are, and what keeps them from being faster."""
     runs = {(side.point.events, side.point.replication_throughputs) for side in sides}
     if len(runs) == 1:
-        said = "all variants do exactly the same: what they differ in has no effect here"
+        said = f"all variants do exactly the same: {_why_alike(sides) or NO_EFFECT}"
     elif not losses or all(loss.low is None for loss in losses.values()):
         return _by_one_replication(sides, best)
     elif max(loss.mean for loss in losses.values()) >= SEEMS:

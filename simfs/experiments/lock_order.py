@@ -84,7 +84,7 @@ def lock_order(point: Point) -> LockOrder:
 
 def _traced(point: Point, spec: dict[str, Any]) -> tuple[Sequence[LockStats], Sequence[Event]]:
     """The locks and events of the longest window that a trace takes."""
-    traced = machine.trace if point.scenario.own_locks else _engine.trace
+    traced = machine.trace if point.scenario.used_own_locks else _engine.trace
     for window in WINDOWS_NS:
         text = json.dumps(spec | {"warmup_ns": 0.0, "duration_ns": window})
         try:

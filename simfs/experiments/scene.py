@@ -195,7 +195,7 @@ def filmed(points: Sequence[tuple[str, Point]], ask: Ask) -> list[Scene]:
 
     found = []
     for title, point in points:
-        watcher = Watcher(machine.watch if point.scenario.own_locks else native_watch, ask)
+        watcher = Watcher(machine.watch if point.scenario.used_own_locks else native_watch, ask)
         found.append((watcher, watcher.find(point, title)))
     return scenes(found)
 

@@ -76,7 +76,7 @@ def waits_at(point: Point, moment: int) -> WaitGraph:
     spec: dict[str, Any] = dict(to_run_spec(point, 0))
     spec |= {"warmup_ns": 0.0, "duration_ns": moment / 1000 + 1.0}
     text = json.dumps(spec)
-    watch = machine.watch if point.scenario.own_locks else native_watch
+    watch = machine.watch if point.scenario.used_own_locks else native_watch
     return graph_of(watch(text, *(program_of(text) or ()), start=moment)[1], moment)
 
 

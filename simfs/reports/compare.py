@@ -29,6 +29,7 @@ def _block(pair: Pair, level: str) -> str:
         f"{'%stddev':>16}     %change         %stddev",
         "             \\          |                \\",
         *(_row(line, level) for line in pair.lines),
+        *([f"a and b do exactly the same: {pair.alike}"] if pair.alike else []),
     ]
     return "\n".join(lines) + "\n"
 

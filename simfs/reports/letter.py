@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from simfs.experiments.bottleneck import bottleneck
-from simfs.experiments.compare import Side, are_paired, common_points, difference_of_rates
-from simfs.experiments.conclusion import leaves
+from simfs.experiments.compare import (
+    Side,
+    are_paired,
+    common_points,
+    difference_of_rates,
+    point_of,
+    why_the_same,
+)
+from simfs.experiments.conclusion import NO_EFFECT, leaves
 from simfs.experiments.decide import EQUAL, verdict
 from simfs.reports.accuracy import directions
 from simfs.reports.explain import words
@@ -18,7 +25,7 @@ from simfs.reports.text import sentences
 from simfs.results.model import PointResult, ScenarioResult, short
 from simfs.results.statistics import Estimate
 from simfs.results.store import engine_version
-from simfs.scenario import Point, expand, to_run_spec
+from simfs.scenario import Point, to_run_spec
 
 WIDTH = 72
 """Of a line in a commit message or a mail."""
@@ -61,7 +68,7 @@ def to_letter(a: Side, b: Side, command: Sequence[str]) -> str:
     wrong = [finding.sentence for side in (a, b) for finding in _shown(side).findings]
     parts = [
         [f"Not fit to be quoted: {sentence}" for sentence in wrong[:SHOWN]],
-        [f"Predicted by simulation, not measured: {_gains(rows)}"] if not wrong else [],
+        [f"Predicted by simulation, not measured: {_gains(rows, a, b)}"] if not wrong else [],
         [f"  {name}: {_title(side)}" for name, side in (("a", a), ("b", b))],
         list(_table(rows, a)),
         list(_bottlenecks(rows)),
@@ -123,10 +130,11 @@ def _interval(change: Estimate | None) -> str:
     return f"[{change.low:+.1f}, {change.high:+.1f}]"
 
 
-def _gains(rows: Sequence[Row]) -> str:
+def _gains(rows: Sequence[Row], a: Side, b: Side) -> str:
     """Where `b` is faster or slower and by how much, and where that cannot be told."""
     if all(row.a.events == row.b.events and row.change and row.change.mean == 0 for row in rows):
-        return "a and b do exactly the same; what they differ in has no effect here."
+        reason = why_the_same([(row.a, row.b) for row in rows], a, b) or NO_EFFECT
+        return f"a and b do exactly the same: {reason}."
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(verdict(row.change).split()[0], []).append(row)
@@ -184,7 +192,7 @@ def _bottlenecks(rows: Sequence[Row]) -> Iterator[str]:
 
 def _simulated(rows: Sequence[Row], a: Side, b: Side) -> Iterator[str]:
     row = rows[_focus(rows)]
-    mine, other = _point(a, row.a), _point(b, row.b)
+    mine, other = point_of(a, row.a), point_of(b, row.b)
     if a.asked is None or b.asked is None or mine is None or other is None:
         return
     told, theirs = words(a.asked, mine), words(b.asked, other)
@@ -192,12 +200,6 @@ def _simulated(rows: Sequence[Row], a: Side, b: Side) -> Iterator[str]:
         if name in told and told[name] == theirs.get(name):
             yield f"{'runs' if name == 'measured' else name}: {told[name]}"
     yield from _differences(mine, other)
-
-
-def _point(side: Side, found: PointResult) -> Point | None:
-    """What was simulated for a point of the result."""
-    points: tuple[Point, ...] = expand(side.asked) if side.asked else ()
-    return next((p for p in points if p.variant == found.variant and dict(p.values) == found.values), None)
 
 
 def _differences(a: Point, b: Point) -> Iterator[str]:

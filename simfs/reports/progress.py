@@ -1,9 +1,10 @@
-"""How far long work has come: a bar where somebody looks, in a terminal or a notebook."""
+"""How far long work has come: a bar in a terminal or a notebook, else a line now and then."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -14,19 +15,25 @@ if TYPE_CHECKING:
 
     from simfs.results.run import Progress
 
+SILENT = 10
+"""Seconds without a word where there is no terminal."""
+
 
 @contextmanager
 def bar(console: Console) -> Iterator[Progress]:
-    """A bar: runs done, runs known to be needed, what is running, time left. Nothing where nobody looks."""
+    """A bar: runs done, runs known to be needed, what is running, time left; without a terminal lines."""
     with bars(console) as another, another() as shown:
         yield shown
 
 
 @contextmanager
 def bars(console: Console) -> Iterator[Callable[[], AbstractContextManager[Progress]]]:
-    """As many of them as there are things that go on at the same time; each is there for as long as its own."""
+    """As many of them as there are things that go on at the same time; each is there for as long as its own.
+
+    Where there is no terminal a line says now and then how far they are.
+    """
     if not (console.is_terminal or console.is_jupyter):
-        yield lambda: nullcontext(_unseen)
+        yield lambda: nullcontext(lines(console))
         return
     from rich import progress as rich
 
@@ -49,8 +56,17 @@ def bars(console: Console) -> Iterator[Callable[[], AbstractContextManager[Progr
         yield another
 
 
-def _unseen(done: int, total: int, label: str) -> None:
-    """Nobody looks."""
+def lines(console: Console, now: Callable[[], float] = monotonic) -> Progress:
+    """Progress as lines of a log: the first after `SILENT` seconds, then one in so many; short work says nothing."""
+    said = now()
+
+    def tell(done: int, total: int, label: str) -> None:
+        nonlocal said
+        if now() - said >= SILENT:
+            said = now()
+            console.print(f"{label}: {done} of {total} runs are done")
+
+    return tell
 
 
 def told(progress: Progress | bool) -> AbstractContextManager[Progress | None]:

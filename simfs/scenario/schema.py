@@ -25,7 +25,7 @@ from simfs.scenario.sections.expectation_parser import parse
 from simfs.scenario.sections.filesystem import Btrfs, Ext4, Filesystem, NoFilesystem, Tmpfs, Xfs
 from simfs.scenario.sections.fio import Fio
 from simfs.scenario.sections.kernel import OWN_LOCK, KernelUse, LockUse
-from simfs.scenario.sections.lock_tasks import LockCycle, RangeLock
+from simfs.scenario.sections.lock_tasks import LockCycle, LockTasks, RangeLock
 from simfs.scenario.sections.machine import MachineUse
 from simfs.scenario.sections.mix import Mix
 from simfs.scenario.sections.section import Section, Text, changes_of, refusal, word_as
@@ -337,6 +337,13 @@ class Scenario(Section):
     def own_locks(self) -> dict[str, str]:
         """Locks written by the user: name -> `FILE.py:CLASS`."""
         return {name: use for name, use in self.locks.items() if OWN_LOCK.fullmatch(use)}
+
+    @property
+    def used_own_locks(self) -> dict[str, str]:
+        """Those of them that a role or the load has: only with these it needs the reference machine."""
+        of_load = self.workload.roles if isinstance(self.workload, LockTasks) else {}
+        used = {*self.locks.values(), *of_load.values()}
+        return {name: reference for name, reference in self.own_locks.items() if name in used}
 
     @property
     def lock_roles(self) -> dict[str, str]:

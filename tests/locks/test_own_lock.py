@@ -183,6 +183,38 @@ def test_a_class_for_a_role_without_a_name_is_refused(role: str, tmp_path: Path)
     assert "locks: {mine: mine.py:TwoPhase, xfs.ilock: mine}" in answer.stderr
 
 
+@pytest.mark.parametrize("name", ["spinlock", "rwsem"])
+def test_a_class_for_a_primitive_without_a_name_is_refused(name: str, tmp_path: Path) -> None:
+    scenario = write(tmp_path, TWO_PHASE)
+    files = "filesystem: {kind: xfs}\nworkload: {kind: create, tasks: 2}\n"
+    text = SCENARIO.replace("{mylock: REFERENCE}", f"{{{name}: mine.py:TwoPhase}}")
+    scenario.write_text(re.sub(r"(?ms)^workload:.*?(?=^\w)", files, text), "utf-8")
+    answer = run(scenario)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert f"locks.{name}: a lock of your own needs a name" in answer.stderr
+    assert f"locks: {{mine: mine.py:TwoPhase, {name}: mine}}" in answer.stderr
+
+
+def test_a_lock_that_nothing_uses_is_told_and_needs_no_other_machine(tmp_path: Path) -> None:
+    answer = run(write(tmp_path, TWO_PHASE), "--set", "workload.lock=mutex")
+    assert answer.exit_code == 0
+    assert "locks.mylock is not used: 'workload: {lock: mylock}' takes it" in answer.stderr
+    assert "reference machine" not in answer.stderr
+
+
+def test_a_lock_that_no_role_has_is_told_with_the_nearest_role(tmp_path: Path) -> None:
+    scenario = write(tmp_path, TWO_PHASE)
+    files = "filesystem: {kind: xfs}\nworkload: {kind: create, tasks: 2}\n"
+    text = SCENARIO.replace("{mylock: REFERENCE}", "{spinlocks: mine.py:TwoPhase}")
+    scenario.write_text(re.sub(r"(?ms)^workload:.*?(?=^\w)", files, text), "utf-8")
+    answer = run(scenario)
+    assert answer.exit_code == 0
+    assert (
+        "locks.spinlocks is not used: a role or a primitive gets it, 'locks: {spinlock: spinlocks}'"
+        in answer.stderr
+    )
+
+
 def test_a_class_instead_of_a_kind_is_refused_with_the_way_to_name_it(tmp_path: Path) -> None:
     scenario = write(tmp_path, TWO_PHASE)
     scenario.write_text(

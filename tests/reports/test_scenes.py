@@ -245,6 +245,7 @@ def test_a_lock_of_ones_own_is_drawn_on_the_reference_machine(tmp_path: Path) ->
         (["--lock", "lok"], "did you mean 'lock'?"),
         (["--lock", "lock#99"], "did you mean 'lock#"),
         (["--start", "soon"], "--start"),
+        (["--start", "500 s"], "--set 'measure.duration=500 s' makes it last as long"),
         (["--length", "0"], "--length"),
         (["-o", "x.pgn"], "did you mean 'png'?"),
         (["-o", "no/such/place.png"], "there is no directory no/such"),

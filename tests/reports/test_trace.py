@@ -76,6 +76,7 @@ def test_chromes_format_knows_what_ran_and_was_held_when_it_begins() -> None:
     [
         (["--variant", "mutexx"], "did you mean 'mutex'?"),
         (["--start", "soon"], "--start"),
+        (["--start", "500 s"], "--start 500 s: the run of semaphore"),
         (["--length", "3 parsecs"], "--length"),
         (["--length", "0 ms"], "--length: must be more than nothing"),
     ],

@@ -186,6 +186,10 @@ def test_the_graph_of_a_run_has_all_who_wait() -> None:
         (("lock-cycle", "--variant", "mutex", "--task", "3"), "--at '120 ms'"),
         (("lock-cycle", "--variant", "mutex", "--format", "dot"), "--format folded"),
         (("lock-cycle", "--variant", "mutex", "--at", "5"), "has no unit"),
+        (
+            ("lock-cycle", "--variant", "mutex", "--at", "900 s"),
+            "(warm-up and measure.duration); --set 'measure",
+        ),
         (("lock-cycle", "--variant", "mutex", "--at", "5 us", "--format", "csv"), "text, json and dot"),
         (("lock-cycle", "--variant", "mutex", "--at", "5 us", "--task", "9999"), "--task 9999"),
         (("lock-cicle",), "lock-cycle"),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from simfs.machine.locks.policy import SPINLOCKS, UNGUARDED
+from simfs.scenario.models import load_kernel
 from simfs.scenario.problems import Problem
 from simfs.scenario.reading.document import Document, Path_
 from simfs.scenario.schema import Scenario
 from simfs.scenario.sections.kernel import OWN_LOCK
-from simfs.scenario.sections.lock_tasks import LockCycle
+from simfs.scenario.sections.lock_tasks import LockCycle, LockTasks
 from simfs.scenario.sections.section import shorten
 from simfs.scenario.sections.workload import PythonTasks
 from simfs.scenario.suggest import nearest
@@ -53,15 +54,50 @@ def lock_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
         elif misfit := _misfit(scenario, use):
             yield Problem(document.place_of(path).value, f"{'.'.join(map(str, path))}: {misfit}")
     for name, reference in own.items():
-        if name in built_in:
-            yield Problem(document.place_of(("locks", name)).key, f"'{name}' is the name of a built-in lock")
-        roles = vocabulary().roles
-        if "." in name or name in roles:  # it would name a lock that nothing uses
-            role = nearest(name, roles) or name
+        if "." in name or _names_what_is_there(scenario, name):  # it would name a lock that nothing uses
+            role = nearest(name, [*vocabulary().roles, *primitives(scenario)]) or name
             needs = "a lock of your own needs a name without a point, which the role then gets"
             written = f"locks: {{mine: {_short(reference)}, {role}: mine}}"
             yield Problem(document.place_of(("locks", name)).key, f"locks.{name}: {needs}: {written}")
+        elif name in built_in:
+            yield Problem(document.place_of(("locks", name)).key, f"'{name}' is the name of a built-in lock")
         yield from _own_lock_problems(name, reference, document)
+
+
+def primitives(scenario: Scenario) -> list[str]:
+    """Kinds of the kernel that stand for all roles that are of them; loads on locks alone have none."""
+    if isinstance(scenario.workload, LockTasks):
+        return []
+    kernel = load_kernel(scenario.kernel.profile).ruled(scenario.kernel.rules)
+    return sorted(set(kernel.primitives.values()))
+
+
+def _names_what_is_there(scenario: Scenario, name: str) -> bool:
+    return name in vocabulary().roles or (
+        name in primitives(scenario) and name not in scenario.used_own_locks
+    )
+
+
+def unused_own_locks(points: Iterable[Scenario]) -> Iterator[str]:
+    """Yield of each lock of one's own that no point uses what to write so that it is used."""
+    defined: dict[str, Scenario] = {}
+    used: set[str] = set()
+    for point in points:
+        defined |= dict.fromkeys(point.own_locks, point)
+        used |= point.used_own_locks.keys()
+    for name, point in defined.items():
+        if name not in used:
+            yield f"locks.{name} is not used: {_how_to_use(name, point)}"
+
+
+def _how_to_use(name: str, point: Scenario) -> str:
+    if isinstance(point.workload, LockCycle):
+        return f"'workload: {{lock: {name}}}' takes it"
+    if isinstance(point.workload, PythonTasks):
+        return f"a lock of the program gets it by its own name, 'locks: {{NAME: {name}}}'"
+    of_load = list(point.workload.roles) if isinstance(point.workload, LockTasks) else []
+    role = nearest(name, of_load or [*vocabulary().roles, *primitives(point)])
+    return f"a role or a primitive gets it, 'locks: {{{role or [*of_load, 'vfs.i_rwsem'][0]}: {name}}}'"
 
 
 def _misfit(scenario: Scenario, kind: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from simfs.scenario.checks.locks import lock_problems, role_of
+from simfs.scenario.checks.locks import lock_problems, primitives, role_of
 from simfs.scenario.checks.operations import operation_problems
 from simfs.scenario.models import load_kernel, load_workload
 from simfs.scenario.models.timeline import dotted, not_a_choice
@@ -234,8 +234,7 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
     if not isinstance(scenario.workload, PythonTasks):  # a program may name its locks as it likes
         holder = scenario.workload if isinstance(scenario.workload, LockTasks) else scenario.filesystem
         own = holder.roles if isinstance(holder, LockTasks | Xfs) else {}
-        primitives = [] if isinstance(holder, LockTasks) else sorted(set(kernel.primitives.values()))
-        known = [*spec["locks"], *own, *primitives]
+        known = [*spec["locks"], *own, *primitives(scenario)]
         for name in scenario.lock_roles:
             if name not in known and (role := role_of(name)) in known:
                 at = document.place_of(("locks", name)).key
