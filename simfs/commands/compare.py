@@ -68,6 +68,9 @@ Why = Annotated[
     typer.Option("--why", help="Vary the sourced numbers, and say on which one the difference depends most."),
 ]
 
+NoVariant = Annotated[list[str] | None, typer.Option("--variant", hidden=True)]
+"""Other commands have it; here each side has its own."""
+
 
 def compare(
     a: Left,
@@ -80,6 +83,7 @@ def compare(
     operations: Operations = None,
     seconds: Seconds = None,
     why: Why = False,
+    variant: NoVariant = None,
 ) -> None:
     """Compare two results: the change, its interval and a verdict, short enough for a commit message.
 
@@ -87,6 +91,8 @@ def compare(
     The output of a real tool is compared with a simulation by lock class, per operation or per second.
     """
     with plain_errors():
+        for name in variant or []:
+            raise refused(f"--variant {name}: a side names its variant itself: {a.partition(':')[0]}:{name}")
         given = overrides(settings, seed)
         options: dict[str, Any] = {"quick": quick, "threads": threads}
         reading = _reading(a)

@@ -128,7 +128,7 @@ def sweep(
         rows = _rows(asked, vary or [], design, points, listed)
         goal: Goal | None = refine.value if refine else None
         pair = tuple(between.split(",")) if between else ()
-        option = f"--list {listed}: column" if listed else "--vary"
+        option = f"--list {listed}" if listed else "--vary"
         by_hand = tuple(sorted(keys_of(given)))
         plan = Plan(
             asked,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from simfs.commands.common import (
+    Quick,
     ScenarioName,
     Seed,
     Settings,
@@ -77,6 +78,7 @@ def trace(
             "--format", help="Format of the output; 'perfetto' and 'ftrace' are for viewers: ui.perfetto.dev."
         ),
     ] = TraceFormat.TEXT,
+    quick: Quick = False,
     seed: Seed = None,
 ) -> None:
     """Print every event at one point of a scenario: who runs, waits, takes a lock, wakes another, and where."""
@@ -86,7 +88,7 @@ def trace(
 
         begin, span = duration_of(start, "--start"), length_of(length)
         _check(output)
-        point = _point(scenario, overrides(settings, seed), variant)
+        point = _point(scenario, overrides(settings, seed), variant, quick=quick)
         refuse_late([point], start, "--start")
         chosen = engine or (Machine.SIMPY if point.scenario.used_own_locks else Machine.NATIVE)
         text = json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": begin + span})
@@ -139,12 +141,12 @@ def refuse_late(points: Iterable[Point], moment: str | None, option: str) -> Non
             raise refused(f"{option} {moment}: {over}; {longer}")
 
 
-def _point(name: str, given: list[str], variant: str | None) -> Point:
+def _point(name: str, given: list[str], variant: str | None, *, quick: bool) -> Point:
     """The point of a variant that reports show too: with as many tasks as CPUs, else with the most."""
     from simfs.experiments.points import the_point
     from simfs.scenario import expand
 
-    asked = loaded(name, given)
+    asked = loaded(name, given, quick=quick)
     points = expand(asked)
     known = list(dict.fromkeys(point.variant for point in points))
     refuse_unknown_variants([variant] if variant else (), known)

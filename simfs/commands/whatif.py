@@ -22,7 +22,7 @@ from simfs.commands.common import (
 )
 from simfs.commands.errors import plain_errors, refused
 from simfs.commands.experiment import Question, QuickDecided, Variant, most_runs, question, write_answer
-from simfs.scenario.suggest import choices
+from simfs.scenario.suggest import KINDS_OF_LOCKS, choices
 
 if TYPE_CHECKING:
     from simfs.experiments.whatif import WhatIf
@@ -148,7 +148,9 @@ def _changes(
     known = vocabulary().lock_kinds
     for kind in kinds:
         if kind not in known:
-            raise refused(f"--kind {kind}: there is no lock of this kind; {choices(kind, known)}")
+            raise refused(
+                f"--kind {kind}: there is no lock of this kind; {choices(kind, known, KINDS_OF_LOCKS)}"
+            )
     changes: list[dict[str, object] | str] = [{"hold_scale": scale} for scale in scales]
     changes += ["remove"] if remove else []
     changes += [{"kind": kind} for kind in kinds]

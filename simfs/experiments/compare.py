@@ -213,6 +213,10 @@ def _of_folder(folder: Path, label: str, variant: str | None) -> Side:
         asked, command = Scenario.model_validate(about["scenario"]["resolved"]), tuple(about["command"])
         seed = int(about["seeds"]["seed"])
         return Side(label, result, (), seed, asked.measure.confidence, variant, asked, command)
+    except FileNotFoundError as error:
+        missing = Path(error.filename).name
+        what = f"is a folder, but is no result of `simfs run --out`: there is no {missing} in it"
+        raise ValueError(f"{folder}: {what}") from None
     except OSError as error:
         raise ValueError(f"{folder}: is no result of `simfs run --out`: {error.strerror}") from None
     except (ValidationError, ScenarioError, KeyError, TypeError, AttributeError, ValueError):

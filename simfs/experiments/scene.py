@@ -15,7 +15,7 @@ from simfs.machine.time import Time
 from simfs.results.timeline import Doing, State, Timeline, follow, state_of
 from simfs.scenario import Point, to_run_spec
 from simfs.scenario.program import program_of
-from simfs.scenario.suggest import choices
+from simfs.scenario.suggest import LOCKS_OF_A_RUN, choices
 
 LENGTH: Time = 2_000_000_000
 """How long a window is (ps) unless told, or the wait is longer than that."""
@@ -179,7 +179,9 @@ class Watcher:
         waited = {lock["name"]: lock["wait_total_ns"] for lock in locks}
         wanted = self.ask.lock
         if wanted is not None and class_of(wanted) not in waited:
-            raise ValueError(f"--lock {wanted}: there is no such lock; {choices(wanted, waited)}")
+            raise ValueError(
+                f"--lock {wanted}: there is no such lock; {choices(wanted, waited, LOCKS_OF_A_RUN)}"
+            )
         return waited
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 from pydantic import ValidationError
 
 from simfs.experiments.answer import fit, run_points
-from simfs.experiments.sweep_design import DesignError, Row, distinct
+from simfs.experiments.sweep_design import DesignError, Listed, Row, distinct
 from simfs.experiments.sweep_refine import Refinement, refinement
 from simfs.results.model import ScenarioResult, Wall
 from simfs.results.run import Engine, Progress
@@ -81,9 +81,9 @@ class Plan:
         """All points, without those that refinement adds; raise ScenarioError for a row that is refused."""
         return points_at(self.chosen(self.scenario), self.rows, told=self.told, check=check_point)
 
-    def told(self, key: str) -> str:
+    def told(self, key: str, row: Row) -> str:
         """A varied key, as messages name it."""
-        return f"{self.option} {key}"
+        return f"{self.option}{row.told(key) if isinstance(row, Listed) else f' {key}'}"
 
     def refinement(self, shard: tuple[int, int] = (1, 1)) -> Refinement | None:
         """What to refine in shard i of n; raise DesignError where that cannot be."""

@@ -6,10 +6,11 @@ scenario's, so the same command makes the same points.
 
 from __future__ import annotations
 
+import csv as python_csv
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -33,6 +34,20 @@ from simfs.scenario.sections.units import (
 Kind = Literal["grid", "zip", "random", "lhs", "sobol"]
 Row = Mapping[str, object]
 """A value for each varied key, written as in a scenario."""
+
+
+class Listed(dict[str, object]):
+    """A row of a table, which knows its line there."""
+
+    def __init__(self, values: Mapping[str, object], line: int) -> None:
+        """Lines are counted from 1, that of the heading."""
+        super().__init__(values)
+        self.line = line
+
+    def told(self, key: str) -> str:
+        """A cell of it, as messages name it behind the name of the file."""
+        return f":{self.line}: column {key}"
+
 
 MAX_ROWS = 100_000
 
@@ -191,22 +206,48 @@ def rows_from(path: Path) -> tuple[Row, ...]:
         raise DesignError(f"--list {path}: no such file") from None
     except UnicodeDecodeError:  # in a heading
         raise DesignError(f"--list {path}: is not UTF-8 text") from None
-    except (ArrowInvalid, OSError) as error:
-        raise DesignError(f"--list {path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise DesignError(f"--list {path}: cannot be read: {error.strerror or error}") from None
+    except ArrowInvalid:
+        raise DesignError(_not_a_table(path)) from None
     if table.num_rows == 0:
         raise DesignError(f"--list {path}: has no rows")
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise DesignError(f"--list {path}: has two columns '{repeated}'")
-    return distinct({key: _cell(value, path) for key, value in row.items()} for row in table.to_pylist())
+    lines = [line for line, _ in _lines(path)][1:]
+    return distinct(
+        Listed({key: _cell(value, f"--list {path}:{line}: column {key}") for key, value in row.items()}, line)
+        for row, line in zip(table.to_pylist(), lines, strict=False)
+    )
 
 
-def _cell(value: object, path: Path) -> object:
+def _lines(path: Path) -> Iterator[tuple[int, int]]:
+    """Of the heading and each row the line in which it begins, and how many cells it has."""
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        reader, begin = python_csv.reader(file), 1
+        for cells in reader:
+            if cells:
+                yield begin, len(cells)
+            begin = reader.line_num + 1
+
+
+def _not_a_table(path: Path) -> str:
+    """What is wrong with a file that is no table."""
+    (_, wanted), *rows = list(_lines(path)) or [(1, 0)]
+    if not wanted:
+        return f"--list {path}: is empty; it needs a heading of keys and a row for each point"
+    line, cells = next(((line, cells) for line, cells in rows if cells != wanted), (1, wanted))
+    have = "1 cell" if cells == 1 else f"{cells} cells"
+    return f"--list {path}:{line}: has {have}, where the heading has {wanted}"
+
+
+def _cell(value: object, where: str) -> object:
     """A value as it is in a scenario: in a column with texts, numbers are read as texts, too."""
     if isinstance(value, bytes):  # what pyarrow makes of cells that are no text
-        raise DesignError(f"--list {path}: is not UTF-8 text")
+        raise DesignError(f"{where}: is not UTF-8 text")
     if not isinstance(value, str):
         return value
-    return next(iter(_values(value, f"--list {path}")))
+    return next(iter(_values(value, where)))
 
 
 def distinct(rows: Iterable[Row]) -> tuple[Row, ...]:

@@ -24,7 +24,7 @@ from simfs.results.run_result import Strict
 from simfs.results.statistics import Estimate
 from simfs.results.summaries import LockSummary
 from simfs.scenario import Measure, Point, with_values
-from simfs.scenario.suggest import choices
+from simfs.scenario.suggest import KINDS_OF_LOCKS, LOCKS_OF_A_RUN, choices
 from simfs.vocabulary import vocabulary
 
 REMOVED = (10, 20, 30, 40, 50)
@@ -193,7 +193,7 @@ def _tried(
     """Each change with its lock, which must be one of `kinds`; a lock of the kind that it has already is none."""
     for name, change in changes:
         if name not in kinds:
-            raise ValueError(f"--lock: no lock '{name}' here; {choices(name, list(kinds))}")
+            raise ValueError(f"--lock: no lock '{name}' here; {choices(name, list(kinds), LOCKS_OF_A_RUN)}")
         check_change(change)
     single: list[tuple[str | None, Varied]] = [
         (name, Varied(point, f"{name}: {label(change)}", _patch(name, change)))
@@ -213,7 +213,9 @@ def check_change(change: object) -> None:
     ((what, value),) = change.items()
     if what == "kind":
         if value not in (known := vocabulary().lock_kinds):
-            raise ValueError(f"change kind {value!r}: there is no lock of this kind; {choices(value, known)}")
+            raise ValueError(
+                f"change kind {value!r}: there is no lock of this kind; {choices(value, known, KINDS_OF_LOCKS)}"
+            )
         return
     low, high, numbers = {"hold_scale": (0, 1000, (int, float)), "split": (1, 4096, (int,))}[what]
     if isinstance(value, bool) or not isinstance(value, numbers) or not low <= value <= high:

@@ -61,6 +61,9 @@ def expand(scenario: Scenario) -> tuple[Point, ...]:
     )
 
 
+Told = Callable[[str, Mapping[str, object]], str]
+"""Names a key of a row in messages."""
+
 Check = Callable[[Scenario, Document], Iterable[Problem]]
 """Finds what the models of the schema cannot see at a point."""
 
@@ -68,19 +71,20 @@ Check = Callable[[Scenario, Document], Iterable[Problem]]
 def points_at(
     scenario: Scenario,
     rows: Sequence[Mapping[str, object]],
-    told: Callable[[str], str] = str,
+    told: Told = lambda key, row: key,
     check: Check | None = None,
 ) -> tuple[Point, ...]:
     """Return the points of every variant at each of `rows`, variants outermost, whatever `sweep:` says.
 
-    A row gives values by dotted key, written as in a scenario. `told` names a key in messages, and `check` looks at
-    every point. Raises `ScenarioError` with what is wrong with the first row that is refused.
+    A row gives values by dotted key, written as in a scenario. `told` names a key of a row in messages, and `check`
+    looks at every point. Raises `ScenarioError` with what is wrong with the first row that is refused.
     """
     document = _document(scenario)
     document.data.pop("sweep", None)
+    first = {key: row for row in reversed(rows) for key in row}
     for key in dict.fromkeys(key for row in rows for key in row):
         if split_key(key)[0] not in (*SECTIONS, "groups") or "." not in key:
-            raise ScenarioError([_not_swept(told(key), key)])
+            raise ScenarioError([_not_swept(told(key, first[key]), key)])
     variants = document.data.get("variants") or [{"name": ONLY_VARIANT}]
     drafts_ = (
         draft for i, variant in enumerate(variants) for draft in _drafts_at(document, i, variant, rows, told)
@@ -225,13 +229,15 @@ def _drafts_at(
     index: int,
     variant: dict[str, Any],
     rows: Sequence[Mapping[str, object]],
-    told: Callable[[str], str],
+    told: Told,
 ) -> Iterator[Draft]:
     base = _base_of(document, index, variant)
-    places = {key: Place(told(key), told(key)) for row in rows for key in row}
-    for key, place in places.items():  # so that what is refused in a section is found to be this key's doing
-        base.places.setdefault(split_key(key)[:1], place)
+    nowhere = {split_key(key)[:1] for row in rows for key in row} - base.places.keys()
     for row in rows:
+        places = {key: Place(told(key, row), told(key, row)) for key in row}
+        for key, place in reversed(places.items()):
+            if (section := split_key(key)[:1]) in nowhere:  # what is refused in it is this key's doing
+                base.places[section] = place
         yield _draft(document, base, variant["name"], row, places)
 
 

@@ -187,6 +187,31 @@ def test_a_file_that_is_missing_is_told_with_the_one_beside_it(
     assert (answer.exit_code, answer.stderr) == (2, "mine.yml: no such file (did you mean 'mine.yaml'?)\n")
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["run", "mine"], "mine: this is a folder, not a scenario; name a file in it that ends in .yaml\n"),
+        (["run", "results"], "results: this is the folder of a result, not a scenario; `simfs compare`"),
+        (
+            ["compare", "nothere.txt", "lock-cycle"],
+            "nothere.txt: no such file, and there is no scenario of this",
+        ),
+        (["compare", "lock-cycle", "nothere"], "nothere: there is no scenario of this name"),
+        (["compare", "mine", "lock-cycle"], "mine: is a folder, but is no result of `simfs run --out`"),
+    ],
+)
+def test_a_folder_and_a_missing_file_are_called_that(
+    options: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    Path("results").mkdir()
+    Path("results/result.json").write_text("{}")
+    answer = RUNNER.invoke(app, options)
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(said)
+
+
 def test_messages_print_what_is_written_and_no_pictures(tmp_path: Path) -> None:
     path = tmp_path / "words.yaml"
     path.write_text("root:x:0 [bold]")

@@ -214,3 +214,9 @@ def test_a_letter_compares_no_operations_of_two_kinds() -> None:
     ]
     with pytest.raises(ValueError, match="cannot be compared"):
         to_letter(sides[0], sides[1], [])
+
+
+def test_a_variant_is_named_with_its_side() -> None:
+    asked = RUNNER.invoke(app, ["compare", "lock-cycle", "lock-cycle:mutex", "--variant", "rwsem"])
+    assert asked.exit_code == 2
+    assert asked.stderr == "--variant rwsem: a side names its variant itself: lock-cycle:rwsem\n"

@@ -73,10 +73,10 @@ def test_a_number_beside_texts_in_a_table_is_a_number(tmp_path: Path) -> None:
 
 def test_a_table_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_bytes(b"workload.tasks\xff\n1\n")
-    with pytest.raises(DesignError, match=r"rows\.csv: is not UTF-8 text"):
+    with pytest.raises(DesignError, match=r"rows\.csv:.* is not UTF-8 text"):
         rows_from(tmp_path / "rows.csv")
     (tmp_path / "rows.csv").write_bytes(b"workload.lock\nmut\xffex\n")
-    with pytest.raises(DesignError, match=r"rows\.csv: is not UTF-8 text"):
+    with pytest.raises(DesignError, match=r"rows\.csv:.* is not UTF-8 text"):
         rows_from(tmp_path / "rows.csv")
 
 

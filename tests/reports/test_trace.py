@@ -86,3 +86,11 @@ def test_bad_input_is_named(options: list[str], said: str) -> None:
     assert answer.exit_code == 2
     assert said in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_a_trace_takes_quick_as_other_commands_do() -> None:
+    """The window is a fifth as long; the events before its end are the same."""
+    options = ["trace", "lock-cycle", "--set", "workload.tasks=4", "--length", "20 us"]
+    quick = RUNNER.invoke(app, [*options, "--quick"])
+    assert quick.exit_code == 0, quick.stderr
+    assert quick.stdout == RUNNER.invoke(app, options).stdout != ""

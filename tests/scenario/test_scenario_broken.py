@@ -89,7 +89,7 @@ def test_a_byte_order_mark_is_no_problem(scenario: Path) -> None:
         ("", "there is no scenario of this name"),
         ("x" * 5000, "there is no scenario of this name"),
         ("a\0b", "no such file"),
-        (".", "there is no scenario of this name"),
+        (".", "this is a folder, not a scenario"),
         ("./", "is a directory"),
         ("/dev/null", "is not a file"),
         ("/root/" + "y" * 300 + ".yaml", "no such file"),

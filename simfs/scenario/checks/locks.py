@@ -14,7 +14,7 @@ from simfs.scenario.sections.kernel import OWN_LOCK
 from simfs.scenario.sections.lock_tasks import LockCycle, LockTasks
 from simfs.scenario.sections.section import shorten
 from simfs.scenario.sections.workload import PythonTasks
-from simfs.scenario.suggest import nearest
+from simfs.scenario.suggest import KINDS_OF_LOCKS, choices, nearest
 from simfs.vocabulary import vocabulary
 
 ROLES = {
@@ -45,9 +45,9 @@ def lock_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
             needs = f"a lock of your own needs a name: locks: {{mine: {_short(use)}}}, and here that name"
             yield Problem(document.place_of(path).value, f"{'.'.join(map(str, path))}: {needs}")
         elif use not in known:
-            at = document.place_of(path).value
-            message = f"{'.'.join(map(str, path))}: {shorten(use)} is not one of {', '.join(known)}"
-            yield Problem(at, message, nearest(use, known))
+            at, key = document.place_of(path).value, ".".join(map(str, path))
+            others = choices(use, known, KINDS_OF_LOCKS)
+            yield Problem(at, f"{key}: there is no lock of kind {shorten(use)}; {others}")
         elif path == ("locks", "futex.bucket") and use not in SPINLOCKS:
             message = f"locks.futex.bucket: {use} is none of {', '.join(SPINLOCKS)}"
             yield Problem(document.place_of(path).value, message, nearest(use, SPINLOCKS))

@@ -132,10 +132,21 @@ def _find(name: str) -> Path:
             "this file is no scenario: the name of one ends in .yaml (or give its path, ./ before the name)"
         )
         raise ScenarioError([Problem(shorten(name), what)])
+    if name and paths.is_name(name) and paths.exists(Path(name)) and Path(name).is_dir():
+        raise ScenarioError([Problem(shorten(name), _of_folder(Path(name)))])
     near = nearest(Path(name).stem, known) or _beside(Path(name))
     listed = "" if near else f"; `simfs list` names all {len(known)}"
     what = f"there is no scenario of this name{listed}" if paths.is_name(name) else "no such file"
+    if paths.is_name(name) and (ending := Path(name).suffix[1:]).isalpha():  # not a version, as of linux-6.12
+        what = f"no such file, and {what}" if ending else what
     raise ScenarioError([Problem(shorten(name) or "''", what, near)])
+
+
+def _of_folder(folder: Path) -> str:
+    """What is said of a folder where a scenario is expected."""
+    if paths.exists(folder / "result.json"):
+        return "this is the folder of a result, not a scenario; `simfs compare` and `simfs report` read it"
+    return "this is a folder, not a scenario; name a file in it that ends in .yaml"
 
 
 def _beside(path: Path) -> str | None:

@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
-from simfs.scenario.suggest import nearest
+from simfs.scenario.suggest import nearest, some
 
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
 """Something that people read, or the name of a file."""
@@ -157,7 +157,7 @@ def _not_a_choice(context: dict[str, Any], given: object) -> PydanticCustomError
     listed = context.get("expected") or context["expected_tags"]
     choices = re.findall(r"'([^']*)'", listed)
     got = context.get("tag", given)
-    return refusal(f"{_given(got)} is not one of {', '.join(choices) or listed}", nearest(got, choices))
+    return refusal(f"{_given(got)} is not one of {some(got, choices) or listed}", nearest(got, choices))
 
 
 def _given(value: object) -> str:

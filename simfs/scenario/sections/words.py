@@ -9,7 +9,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from simfs.scenario.sections.section import refusal, shorten
-from simfs.scenario.suggest import nearest
+from simfs.scenario.suggest import nearest, some
 from simfs.vocabulary import Vocabulary, vocabulary
 
 Pick = Callable[[Vocabulary], Iterable[str]]
@@ -33,7 +33,7 @@ class OneOf:
     def _check(self, word: str) -> str:
         known = list(self.pick(vocabulary()))
         if word not in known:
-            raise refusal(f"{shorten(word)} is not one of {', '.join(known)}", nearest(word, known))
+            raise refusal(f"{shorten(word)} is not one of {some(word, known)}", nearest(word, known))
         return word
 
 
