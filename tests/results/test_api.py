@@ -97,7 +97,7 @@ def test_tables_are_pandas_with_units(answer: api.Answer) -> None:
     assert sorted(points["workload.hold_ns"].unique()) == [5000, 9000]
     assert points.attrs["units"]["throughput_per_s"] == "1/s"
     assert answer.locks.attrs["units"]["wait_total_ns"] == "ns"
-    with pytest.raises(ValueError, match="did you mean 'points'. There are points, locks"):
+    with pytest.raises(ValueError, match=r"did you mean 'points'\? There are points, locks"):
         answer.table("pints")
 
 
