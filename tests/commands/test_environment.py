@@ -309,9 +309,9 @@ LONG = (
     [
         (f"run {LONG} --variant mutex", 2),
         (f"why {LONG} --variant mutex", 2),
-        ("why lock-cycle --variant mutex --at '10000 s'", 1),
-        ("timeline lock-cycle --variant mutex --start '10000 s' -o convoy.png", 1),
-        ("trace lock-cycle --variant mutex --start '10000 s'", 1),
+        (f"why {LONG} --variant mutex --at '10000 s'", 1),
+        (f"timeline {LONG} --variant mutex --start '10000 s' -o convoy.png", 1),
+        (f"trace {LONG} --variant mutex --start '10000 s'", 1),
     ],
 )
 def test_an_interrupt_ends_a_run_that_would_take_hours(command: str, times: int, tmp_path: Path) -> None:

@@ -232,8 +232,8 @@ OTHERS = [
     Fault(
         "workloads: fs_mark syncs after the close",
         E + "workloads/fs_mark.rs",
-        "            if p.sync == Sync::Each {\n                fs.fsync(&m, &file).await;\n            }\n            fs.close(&m, &file).await;",
-        "            if FAULT { fs.close(&m, &file).await; }\n            if p.sync == Sync::Each {\n                fs.fsync(&m, &file).await;\n            }\n            if !FAULT { fs.close(&m, &file).await; }",
+        "            if p.sync == Sync::Each {\n                fs.fsync(&m, &file, false).await;\n            }\n            fs.close(&m, &file).await;",
+        "            if FAULT { fs.close(&m, &file).await; }\n            if p.sync == Sync::Each {\n                fs.fsync(&m, &file, false).await;\n            }\n            if !FAULT { fs.close(&m, &file).await; }",
     ),
     Fault(
         "workloads: a process gives way after 200 us of page faults",
