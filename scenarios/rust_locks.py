@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
-from simfs._engine import Line, Lock, Machine, Step, Task, Word
+from simfs._engine import Line, Lock, Machine, Step, Stream, Task, Word
 
 
 class Padded(NamedTuple):
@@ -49,14 +49,9 @@ def std(task: Task) -> Generator[Step, int, None]:
         yield turns[stream.next_u64() % len(turns)]
 
 
-def spin(task: Task) -> Generator[Step, int, None]:
-    """`spin::Mutex` 0.5: exchange, and after one that failed look until it is free, with a pause between."""
-    stream, choose, pause = (
-        task.stream(f"of thread {task.number}"),
-        between(task),
-        task.run(task.params["pause"]),
-    )
-    begin, end = task.steps(choose, task.begin()), task.end("turn")
+def parts(task: Task) -> tuple[Stream, Step, Step, list[tuple[Step, Step, Step]]]:
+    """What a thread of a spinlock draws from, how a turn begins, a pause, and of each lock: take, look, release."""
+    begin, end = task.steps(between(task), task.begin()), task.end("turn")
     locks = [
         (
             task.compare_exchange(padded.word, 0, 1),
@@ -65,6 +60,12 @@ def spin(task: Task) -> Generator[Step, int, None]:
         )
         for padded in task.shared
     ]
+    return task.stream(f"of thread {task.number}"), begin, task.run(task.params["pause"]), locks
+
+
+def spin(task: Task) -> Generator[Step, int, None]:
+    """`spin::Mutex` 0.5: exchange, and after one that failed look until it is free, with a pause between."""
+    stream, begin, pause, locks = parts(task)
     while True:
         take, look, release = locks[stream.next_u64() % len(locks)]
         yield begin
@@ -76,20 +77,7 @@ def spin(task: Task) -> Generator[Step, int, None]:
 
 def amd(task: Task) -> Generator[Step, int, None]:
     """`AmdSpinlock`: look, exchange if it was free, and pause if that failed."""
-    stream, choose, pause = (
-        task.stream(f"of thread {task.number}"),
-        between(task),
-        task.run(task.params["pause"]),
-    )
-    begin, end = task.steps(choose, task.begin()), task.end("turn")
-    locks = [
-        (
-            task.compare_exchange(padded.word, 0, 1),
-            task.load(padded.word),
-            task.steps(task.store(padded.word, 0), end),
-        )
-        for padded in task.shared
-    ]
+    stream, begin, pause, locks = parts(task)
     while True:
         take, look, release = locks[stream.next_u64() % len(locks)]
         yield begin
