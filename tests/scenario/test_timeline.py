@@ -246,6 +246,7 @@ def test_a_release_names_what_it_changed() -> None:
         "xfs.dio_size_check",
         "btrfs.preempt_sums",
         "btrfs.log_joins_last_csums",
+        "btrfs.fsync_asks_ordered",
         "ext4.wipes_entries",
     ]
     assert "btrfs.tree" in load_timeline().changes((5, 11))

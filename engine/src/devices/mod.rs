@@ -79,7 +79,7 @@ pub enum End {
     Unlock(LockId, LockId),
     /// Queues a work item on the CPU where the request ends.
     Queue(Rc<Workqueue<Work>>, Work),
-    /// Does both, the item without anything to complete.
+    /// Does both, first the item, without anything to complete (`end_bbio_data_write`, which queues the end of the ordered extent).
     Both(Rc<Workqueue<Work>>, Work),
 }
 
@@ -383,8 +383,8 @@ impl BlockDevice {
             }
             End::Queue(queue, work) => queue.queue(m, work).await,
             End::Both(queue, (work, done)) => {
-                m.complete(done).await;
                 queue.queue(m, (work, NOTHING)).await;
+                m.complete(done).await;
             }
         }
     }
