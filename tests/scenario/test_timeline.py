@@ -245,8 +245,8 @@ def test_a_release_names_what_it_changed() -> None:
         "xfs.release",
         "xfs.dio_size_check",
         "btrfs.preempt_sums",
-        "btrfs.log_joins_last_csums",
         "btrfs.fsync_asks_ordered",
+        "btrfs.log_joins_last_csums",
         "ext4.wipes_entries",
     ]
     assert "btrfs.tree" in load_timeline().changes((5, 11))
