@@ -101,7 +101,9 @@ def test_user_code_that_touches_words_gives_way_and_kernel_code_does_not(tmp_pat
     """Four threads on one CPU: who waits for a holder that was preempted spins until its slice is over."""
 
     def path_of(mode: str) -> Path:
-        scenario = SCENARIO.replace("cpus: 2", "cpus: 1, costs: {line_atomic: 1 us}").replace("tasks: 2", "tasks: 4")
+        scenario = SCENARIO.replace("cpus: 2", "cpus: 1, costs: {line_atomic: 1 us}").replace(
+            "tasks: 2", "tasks: 4"
+        )
         scenario = scenario.replace("locks: {door: mutex}\n", "").replace("duration: 1 ms", "duration: 60 ms")
         scenario = scenario.replace("{think: 10 us, hold: 500 ns}", "{system: %d}" % (mode == "system"))
         (tmp_path / mode).mkdir()

@@ -65,7 +65,9 @@ def test_the_second_of_two_fsyncs_logs_what_the_first_did_not(
     """`btrfs_inode_in_log`: nothing, unless the inode has changed. Since 5.10 the end of an ordered extent may do that behind the first."""
     workload = f"kind: mix, tasks: 1, {TWICE}, {between}{{op: fsync, on: written}}]"
     result = run(tmp_path, workload, f"costs: {{ordered.start: {end}}}", rules)
-    assert the_lock(result, "btrfs.log_mutex").acquired == pytest.approx(3 * logs * result.operations, rel=0.03)
+    assert the_lock(result, "btrfs.log_mutex").acquired == pytest.approx(
+        3 * logs * result.operations, rel=0.03
+    )
 
 
 def test_what_others_log_in_the_same_transaction_does_not_count(tmp_path: Path) -> None:
