@@ -105,7 +105,7 @@ def test_user_code_that_touches_words_gives_way_and_kernel_code_does_not(tmp_pat
             "tasks: 2", "tasks: 4"
         )
         scenario = scenario.replace("locks: {door: mutex}\n", "").replace("duration: 1 ms", "duration: 60 ms")
-        scenario = scenario.replace("{think: 10 us, hold: 500 ns}", "{system: %d}" % (mode == "system"))
+        scenario = scenario.replace("{think: 10 us, hold: 500 ns}", f"{{system: {int(mode == 'system')}}}")
         (tmp_path / mode).mkdir()
         return written(tmp_path / mode, SPINLOCK, scenario)
 

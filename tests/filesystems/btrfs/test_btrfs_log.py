@@ -62,7 +62,7 @@ TWICE = "order: in-turn, files: 1, file_size: 4 KiB, operations: [{op: overwrite
 def test_the_second_of_two_fsyncs_logs_what_the_first_did_not(
     tmp_path: Path, between: str, rules: str, end: str, logs: int
 ) -> None:
-    """`btrfs_inode_in_log`: nothing, unless the inode has changed. Since 5.10 the end of an ordered extent may do that behind the first."""
+    """Nothing, unless the inode has changed; since 5.10 an ordered extent may end behind the first."""
     workload = f"kind: mix, tasks: 1, {TWICE}, {between}{{op: fsync, on: written}}]"
     result = run(tmp_path, workload, f"costs: {{ordered.start: {end}}}", rules)
     assert the_lock(result, "btrfs.log_mutex").acquired == pytest.approx(
