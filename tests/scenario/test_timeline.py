@@ -245,6 +245,7 @@ def test_a_release_names_what_it_changed() -> None:
         "xfs.release",
         "xfs.dio_size_check",
         "btrfs.preempt_sums",
+        "btrfs.fsync_asks_ordered",
         "btrfs.log_joins_last_csums",
         "ext4.wipes_entries",
     ]

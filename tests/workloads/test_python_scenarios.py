@@ -75,6 +75,48 @@ def test_a_scenario_runs_its_program_on_either_machine_with_the_same_result(tmp_
     assert simpy.stdout == native.stdout
 
 
+SPINLOCK = """\
+def setup(machine):
+    return machine.new_word(), machine.new_word()
+
+
+def worker(task):
+    lock, guarded = task.shared
+    take, count = task.exchange(lock, 1), task.fetch_add(guarded, 1)
+    mode = "system" if task.params["system"] else "user"
+    pause, enter = task.run(5000, mode), task.run(10, mode)
+    begin, end = task.steps(task.begin(), enter), task.steps(task.store(lock, 0), task.end("hold"))
+    while True:
+        yield begin
+        while (yield take):
+            yield pause
+        for _ in range(100):
+            yield count
+        yield end
+        yield task.run(1000)
+"""
+
+
+def test_user_code_that_touches_words_gives_way_and_kernel_code_does_not(tmp_path: Path) -> None:
+    """Four threads on one CPU: who waits for a holder that was preempted spins until its slice is over."""
+
+    def path_of(mode: str) -> Path:
+        scenario = SCENARIO.replace("cpus: 2", "cpus: 1, costs: {line_atomic: 1 us}").replace(
+            "tasks: 2", "tasks: 4"
+        )
+        scenario = scenario.replace("locks: {door: mutex}\n", "").replace("duration: 1 ms", "duration: 60 ms")
+        scenario = scenario.replace("{think: 10 us, hold: 500 ns}", f"{{system: {int(mode == 'system')}}}")
+        (tmp_path / mode).mkdir()
+        return written(tmp_path / mode, SPINLOCK, scenario)
+
+    user, system = (path_of(mode) for mode in ("user", "system"))
+    specs = [json.dumps(to_run_spec(expand(load(str(path)))[0], 0)) for path in (user, system)]
+    preempted, whole = (json.loads(with_programs(_engine.run)(spec))["operations"] for spec in specs)
+    assert preempted < 0.6 * whole, (preempted, whole)
+    native, simpy = (ran(user, "--format", "csv", "--engine", engine) for engine in ("native", "simpy"))
+    assert simpy.stdout == native.stdout
+
+
 def test_the_program_of_the_documentation_runs(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "extending.md").read_text("utf-8")
     section = page.partition("## Write a workload in Python")[2]

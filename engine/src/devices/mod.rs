@@ -285,8 +285,8 @@ impl BlockDevice {
             }
             End::Queue(queue, work) => queue.queue(m, work).await,
             End::Both(queue, (work, done)) => {
-                m.complete(done).await;
                 queue.queue(m, (work, NOTHING)).await;
+                m.complete(done).await;
             }
         }
     }

@@ -52,7 +52,7 @@ pub enum End {
     Unlock(LockId, LockId),
     /// Queues a work item on the CPU where the request ends.
     Queue(Rc<Workqueue<Work>>, Work),
-    /// Does both, the item without anything to complete.
+    /// Does both, first the item, without anything to complete (`end_bbio_data_write`, which queues the end of the ordered extent).
     Both(Rc<Workqueue<Work>>, Work),
 }
 

@@ -338,6 +338,8 @@ rules! {
     "btrfs.logs_parent_of_deleted" => logs_parent_of_deleted: bool = false;
     /// What an fsync that logs only what has changed waits for (`btrfs_sync_file`).
     "btrfs.fsync_wait" => fsync_wait: btrfs::FsyncWait = btrfs::FsyncWait::Writeback;
+    /// An fsync does not take a file for logged while writes of it are under way (`skip_inode_logging`).
+    "btrfs.fsync_asks_ordered" => fsync_asks_ordered: bool = true;
     /// How direct writes of data with checksums are done (`btrfs_direct_write`).
     "btrfs.direct_write" => direct_write: btrfs::DirectWrite = btrfs::DirectWrite::Direct;
     /// What a direct write holds.

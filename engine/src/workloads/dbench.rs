@@ -138,7 +138,8 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, mut actor: Actor<M, F>, p: 
     while one(&m, &mut actor, &p, &mut owed).await.is_ok() {}
 }
 
-/// A drawn call. A flush is `owed` until something has been written that may be flushed.
+/// A drawn call. A flush is `owed` until something has been written that may be flushed: 5549 of 5553 are the call behind a write to the
+/// file (load file of dbench 4.0, client.txt).
 async fn one<M: Machine, F: Filesystem<M>>(
     m: &M,
     actor: &mut Actor<M, F>,
@@ -148,16 +149,24 @@ async fn one<M: Machine, F: Filesystem<M>>(
     let drawn = uniform(actor.random());
     let place = p.upto.iter().position(|&up| drawn < up).unwrap_or(CALLS.len() - 1);
     let (_, call, name) = CALLS[place];
-    if call == Call::Flush && !p.sync {
+    if call == Call::Flush {
         *owed += 1;
     } else {
         timed(m, actor, call, name, p).await?;
     }
-    if *owed > 0 && actor.unsynced().is_some_and(|dir| dir < p.flushed_directories) {
+    if *owed > 0 && flushable(actor, call, p).is_some_and(|dir| dir < p.flushed_directories) {
         *owed -= 1;
         timed(m, actor, Call::Flush, "Flush", p).await?;
     }
     Ok(())
+}
+
+/// The directory of the file that a flush would be of. A file that is open with `O_SYNC` is flushed right behind a write, for nothing.
+fn flushable<M: Machine, F: Filesystem<M>>(actor: &Actor<M, F>, call: Call, p: &Params) -> Option<usize> {
+    if p.sync {
+        return (call == Call::Write).then(|| actor.written_in()).flatten();
+    }
+    actor.unsynced()
 }
 
 async fn timed<M: Machine, F: Filesystem<M>>(

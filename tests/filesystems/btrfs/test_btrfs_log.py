@@ -47,6 +47,40 @@ def test_a_file_that_the_log_has_is_not_logged_again(tmp_path: Path) -> None:
     assert the_lock(changed, "btrfs.log_mutex").acquired == pytest.approx(3 * changed.operations, rel=0.02)
 
 
+TWICE = "order: in-turn, files: 1, file_size: 4 KiB, operations: [{op: overwrite}, {op: fsync, on: written}"
+
+
+@pytest.mark.parametrize(
+    ("between", "rules", "end", "logs"),
+    [
+        ("", "btrfs.fsync_wait: ordered", "10 us", 1),
+        ("{op: utimes, on: written}, ", "btrfs.fsync_wait: ordered", "10 us", 2),
+        ("", "btrfs.fsync_wait: writeback", "100 ns", 1),
+        ("", "btrfs.fsync_wait: writeback", "50 us", 2),
+    ],
+)
+def test_the_second_of_two_fsyncs_logs_what_the_first_did_not(
+    tmp_path: Path, between: str, rules: str, end: str, logs: int
+) -> None:
+    """Nothing, unless the inode has changed; since 5.10 an ordered extent may end behind the first."""
+    workload = f"kind: mix, tasks: 1, {TWICE}, {between}{{op: fsync, on: written}}]"
+    result = run(tmp_path, workload, f"costs: {{ordered.start: {end}}}", rules)
+    assert the_lock(result, "btrfs.log_mutex").acquired == pytest.approx(
+        3 * logs * result.operations, rel=0.03
+    )
+
+
+def test_what_others_log_in_the_same_transaction_does_not_count(tmp_path: Path) -> None:
+    """Two tasks sync a file each; the second fsync of either finds its own in the log."""
+    workload = f"kind: mix, tasks: 2, {TWICE}, {{op: fsync, on: written}}]"
+    twice = run(tmp_path, workload, rules="btrfs.fsync_wait: ordered")
+    once = run(
+        tmp_path, workload.replace(", {op: fsync, on: written}]", "]"), rules="btrfs.fsync_wait: ordered"
+    )
+    each = [the_lock(result, "btrfs.log_mutex").acquired / result.operations for result in (once, twice)]
+    assert each[1] == pytest.approx(each[0], rel=0.15)
+
+
 def test_a_log_write_takes_all_with_it_who_came_meanwhile(tmp_path: Path) -> None:
     slow = "profile: nvme, flush: {time: 1 ms}"
     alone, many = (run(tmp_path, f"{WRITTEN}, tasks: {tasks}", device=slow) for tasks in (1, 16))

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyIterator, PyTuple};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use simfs_engine::spec::{RunSpec, WorkloadKind};
-use simfs_engine::waist::{self, Host, Io, SpawnKind, TaskId};
+use simfs_engine::waist::{self, Account, Host, Io, SpawnKind, TaskId};
 use simfs_engine::workloads::binding::placements;
 use std::cell::Cell;
 use std::future::Future;
@@ -76,6 +76,13 @@ struct Part {
     shared: Py<PyAny>,
 }
 
+/// What is one task's own.
+struct Own {
+    random: Xoshiro256PlusPlus,
+    /// What it ran as last: so it touches words.
+    account: Account,
+}
+
 /// What the program of a task gets as the value of a yield.
 enum Answer {
     Nothing,
@@ -86,7 +93,7 @@ enum Answer {
 
 /// Lets a generator run as the task's program. `name` is its stream's name.
 async fn drive<M: waist::Machine>(m: M, run: Rc<Run>, part: Part, name: String) {
-    let mut random = m.stream(&name);
+    let mut own = Own { random: m.stream(&name), account: Account::User };
     let mut children = 0;
     let generator = begun(&m, &run, &part);
     let mut answer = Answer::Nothing;
@@ -110,25 +117,26 @@ async fn drive<M: waist::Machine>(m: M, run: Rc<Run>, part: Part, name: String) 
                     answer = Answer::Task(id);
                 }
                 Action::GiveUp(reason) => return m.give_up(reason),
-                action => answer = performed(&m, &run, action, &mut random).await.unwrap_or(answer),
+                action => answer = performed(&m, &run, action, &mut own).await.unwrap_or(answer),
             }
         }
     }
 }
 
 /// Takes a step that asks the machine alone. What it answers, if anything.
-async fn performed<M: waist::Machine>(
-    m: &M,
-    run: &Run,
-    action: &Action,
-    random: &mut Xoshiro256PlusPlus,
-) -> Option<Answer> {
+async fn performed<M: waist::Machine>(m: &M, run: &Run, action: &Action, own: &mut Own) -> Option<Answer> {
+    let random = &mut own.random;
     match action {
-        Action::Run(account, time) => m.run(*account, time.draw(random)).await,
+        Action::Run(account, time) => {
+            own.account = *account;
+            m.run(*account, time.draw(random)).await;
+        }
         Action::Sleep(time) => m.sleep(time.draw(random)).await,
         Action::Touch(line, access) => m.touch(*line, *access),
         Action::TouchBeside(lock, access) => m.touch_beside(*lock, *access),
-        Action::Word(word, operation) => return Some(Answer::Number(run.words.perform(m, *word, *operation).await)),
+        Action::Word(word, operation) => {
+            return Some(Answer::Number(run.words.perform(m, own.account, *word, *operation).await));
+        }
         Action::Lock(lock, side) => m.lock(*lock, *side).await,
         Action::TryLock(lock, side) => return Some(Answer::Truth(m.try_lock(*lock, *side))),
         Action::TryLockSpinning(lock, side) => return Some(Answer::Truth(m.try_lock_spinning(*lock, *side).await)),

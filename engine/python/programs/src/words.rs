@@ -52,19 +52,19 @@ impl Words {
         Word { number: words.len() - 1, line }
     }
 
-    /// Does something to a word.
-    pub async fn perform<M: Machine>(&self, m: &M, word: usize, operation: Operation) -> i64 {
+    /// Does something to a word, as user code, which gives way between any two steps, or as kernel code; the calls of a futex are that.
+    pub async fn perform<M: Machine>(&self, m: &M, account: Account, word: usize, operation: Operation) -> i64 {
         let access = match operation {
             Operation::FutexWait(expected) => return self.wait(m, word, expected).await,
             Operation::FutexWake(most) => return self.wake(m, word, most).await,
-            Operation::Store(new) => return self.store(m, word, new).await,
+            Operation::Store(new) => return self.store(m, account, word, new).await,
             Operation::Load => Access::Read,
             _ => Access::Atomic,
         };
         self.0.borrow_mut()[word].settle(m.now());
         if !self.tries_again(m, word, operation) {
             let line = self.0.borrow()[word].line;
-            arrives(m, line, access).await;
+            arrives(m, account, line, access).await;
         }
         let before = self.0.borrow_mut()[word].change(m.task(), m.now(), operation);
         let fails = matches!(operation, Operation::CompareExchange(expected, _) if before != expected);
@@ -72,7 +72,7 @@ impl Words {
         before
     }
 
-    async fn store<M: Machine>(&self, m: &M, word: usize, new: i64) -> i64 {
+    async fn store<M: Machine>(&self, m: &M, account: Account, word: usize, new: i64) -> i64 {
         let (line, before) = {
             let shared = &mut self.0.borrow_mut()[word];
             shared.failed = None;
@@ -80,7 +80,7 @@ impl Words {
         };
         m.touch(line, Access::Store);
         self.0.borrow_mut()[word].stores.push_back((m.task(), new, m.stored()));
-        m.run(Account::System, 0).await;
+        m.run(account, 0).await;
         before
     }
 
@@ -94,7 +94,7 @@ impl Words {
     async fn wait<M: Machine>(&self, m: &M, word: usize, expected: i64) -> i64 {
         let (line, bucket) = (self.0.borrow()[word].line, self.0.borrow()[word].bucket);
         m.lock(bucket, Side::Write).await;
-        arrives(m, line, Access::Read).await;
+        arrives(m, Account::System, line, Access::Read).await;
         let waits = self.0.borrow_mut()[word].change(m.task(), m.now(), Operation::Load) == expected;
         if waits {
             self.0.borrow_mut()[word].waiters.push_back(m.task());
@@ -127,9 +127,9 @@ impl Words {
 }
 
 /// The line comes, and the task pays what it owes.
-async fn arrives<M: Machine>(m: &M, line: LineId, access: Access) {
+async fn arrives<M: Machine>(m: &M, account: Account, line: LineId, access: Access) {
     m.touch(line, access);
-    m.run(Account::System, 0).await;
+    m.run(account, 0).await;
 }
 
 impl Shared {

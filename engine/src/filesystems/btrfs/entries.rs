@@ -21,6 +21,8 @@ pub(super) struct Entries {
     pub(super) unlinked: u64,
     /// The transaction that changed it last, and that its log lacks the change.
     pub(super) changed: (u64, bool),
+    /// The log transaction that has what an fsync logged of it last.
+    pub(super) logged_in: u64,
     /// Files that it got in this transaction, by slot.
     pub(super) new_names: (u64, BTreeSet<u32>),
     /// A search has found that it has no extended attributes (`BTRFS_INODE_NO_XATTRS`).
@@ -40,6 +42,7 @@ impl Entries {
             first_new: items::DIR_START_INDEX,
             unlinked: 0,
             changed: (made, made > 0),
+            logged_in: 0,
             new_names: (0, BTreeSet::new()),
             no_xattrs: false,
         }
@@ -102,15 +105,18 @@ impl Btrfs {
         self.directories.borrow_mut()[dir as usize].changed = (self.transid(), true);
     }
 
-    /// Whether an fsync has something to do (`btrfs_inode_in_log`): a change that is not committed and that the log lacks.
-    pub(super) fn directory_needs_log(&self, dir: DirId, committed: u64) -> bool {
+    /// Whether an fsync has something to do (`btrfs_inode_in_log`): a change that is not committed, and that the log that is on disk, up to
+    /// log transaction `synced`, lacks.
+    pub(super) fn directory_needs_log(&self, dir: DirId, committed: u64, synced: u64) -> bool {
         let entries = &self.directories.borrow()[dir as usize];
-        entries.changed.0 > committed && (entries.changed.1 || entries.logged != self.transid())
+        let in_log = !entries.changed.1 && entries.logged == self.transid() && entries.logged_in <= synced;
+        entries.changed.0 > committed && !in_log
     }
 
-    /// The log has all of it.
-    pub(super) fn directory_is_logged(&self, dir: DirId) {
-        self.directories.borrow_mut()[dir as usize].changed.1 = false;
+    /// A log transaction has all of it.
+    pub(super) fn directory_is_logged(&self, dir: DirId, number: u64) {
+        let entries = &mut self.directories.borrow_mut()[dir as usize];
+        (entries.changed.1, entries.logged_in) = (false, number);
     }
 
     /// The file in a slot has a new name there.

@@ -88,7 +88,13 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     /// The directory of the file that was written to last, by its place among the task's, if that has not been synced since.
     pub fn unsynced(&self) -> Option<usize> {
         let held = self.pool.borrow().files[self.place(Which::Written)?];
-        held.unsynced.then(|| self.dirs.iter().position(|&dir| dir == held.dir)).flatten()
+        held.unsynced.then(|| self.written_in()).flatten()
+    }
+
+    /// The directory of the file that was written to last, by its place among the task's.
+    pub fn written_in(&self) -> Option<usize> {
+        let held = self.pool.borrow().files[self.place(Which::Written)?];
+        self.dirs.iter().position(|&dir| dir == held.dir)
     }
 
     /// Does an operation on any file of one of `dirs` (the task's directories by place) that was not synced since it was written to;

@@ -3,6 +3,7 @@
 pub mod direct;
 mod extent;
 mod flush;
+mod logged;
 mod maps;
 pub mod ordered;
 mod pages;
@@ -41,9 +42,10 @@ pub struct FileData {
     inline: Option<u32>,
     /// The transaction that changed it last.
     changed: u64,
-    /// The transaction whose log has it, and whether that has all changes.
+    /// The transaction whose log has it, whether that has all changes, and the log transaction that they are in.
     logged: u64,
     logged_all: bool,
+    logged_in: u64,
     /// The transactions that made it and that renamed it last (`last_unlink_trans`).
     made: u64,
     renamed: u64,
@@ -296,83 +298,6 @@ impl FileData {
             .filter_map(move |(transid, extent)| (transid > committed).then_some(extent))
     }
 
-    /// Something else of it has changed: the log must have it anew.
-    pub fn change(&mut self, transid: u64) {
-        self.changed = transid;
-        self.logged_all = false;
-    }
-
-    /// It got another name.
-    pub fn rename(&mut self, transid: u64) {
-        self.renamed = transid;
-        self.change(transid);
-    }
-
-    /// It got a further name.
-    pub fn link(&mut self, transid: u64) {
-        (self.linked, self.copy_everything) = (transid, true);
-        self.change(transid);
-    }
-
-    /// It lost one of several names (`btrfs_record_unlink_dir`).
-    pub fn unlink(&mut self, transid: u64) {
-        self.linked = transid;
-        self.rename(transid);
-    }
-
-    /// The last transaction in which one of that was.
-    pub fn lost_or_got_link(&self) -> u64 {
-        self.linked
-    }
-
-    /// Whether its items go into the log together; this is asked once.
-    pub fn take_copy_everything(&mut self) -> bool {
-        std::mem::take(&mut self.copy_everything)
-    }
-
-    /// A search finds no extended attributes; whether that was known.
-    pub fn remember_no_xattrs(&mut self) -> bool {
-        std::mem::replace(&mut self.no_xattrs, true)
-    }
-
-    /// The last transaction in which it was made or renamed.
-    pub fn named(&self) -> u64 {
-        self.made.max(self.renamed)
-    }
-
-    /// The transaction that made it (`generation`).
-    pub fn made(&self) -> u64 {
-        self.made
-    }
-
-    /// The log of this transaction has its inode and name, and nothing else of it.
-    pub fn log_existence(&mut self, transid: u64) {
-        self.logged = transid;
-    }
-
-    /// The last transaction in which it was renamed.
-    pub fn renamed(&self) -> u64 {
-        self.renamed
-    }
-
-    /// Whether the log of a transaction has it.
-    pub fn is_logged(&self, transid: u64) -> bool {
-        self.logged == transid
-    }
-
-    /// Whether it must be logged in full for what a transaction has done: it may be in that transaction's log, for all that is known
-    /// in memory, as it may have been dropped from there meanwhile.
-    pub fn may_be_logged(&self, transid: u64) -> bool {
-        self.changed == transid && self.needs_full_sync()
-    }
-
-    /// Whether it was ever in a log; from now on this is so, or known not to be.
-    pub fn note_logged_before(&mut self, transid: u64) -> bool {
-        let known = self.logged > 0;
-        self.logged = self.logged.max(transid - 1);
-        known
-    }
-
     /// Takes what waits to be written, as the extents that it becomes: within the tree if the file is small.
     pub fn write_back(&mut self, ino: u64) -> Vec<Extent> {
         if self.dirty.is_empty() {
@@ -405,17 +330,6 @@ impl FileData {
     /// Whether it lies in the tree, or will.
     pub fn is_small(&self) -> bool {
         self.size <= MAX_INLINE
-    }
-
-    /// Whether an fsync has anything to log: it was changed since transaction `committed`, and since it was last logged.
-    pub fn needs_log(&self, transid: u64, committed: u64) -> bool {
-        self.changed > committed && !(self.logged == transid && self.logged_all)
-    }
-
-    /// The log of this transaction has all of it.
-    pub fn log(&mut self, transid: u64) {
-        (self.logged, self.logged_all, self.is_new, self.lacks_maps) = (transid, true, false, false);
-        self.copy_everything = false;
     }
 }
 

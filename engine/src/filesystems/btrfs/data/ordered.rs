@@ -84,7 +84,8 @@ impl OrderedExtents {
         self.bytes.get()
     }
 
-    fn has(&self, slot: u32) -> bool {
+    /// Whether writes of a file are under way.
+    pub fn has(&self, slot: u32) -> bool {
         self.under_way.borrow().values().any(|ordered| ordered.slot == slot)
     }
 
@@ -208,9 +209,9 @@ impl Btrfs {
             }
             Placing::Kept => {}
         }
-        m.run(Account::System, c.end).await;
-        self.update_root_times(m, ordered.extent.item.key.inode()).await;
+        self.update_root_times(m, ordered.extent.item.key.inode()).await; // `btrfs_update_inode`
         self.data(ordered.slot).written(ordered.extent, self.transid());
+        m.run(Account::System, c.end).await;
         self.transaction.reservations.release(m).await; // `btrfs_remove_ordered_extent`
         self.end_transaction(m, handle).await;
         self.ordered.under_way.borrow_mut().remove(&id);

@@ -109,13 +109,14 @@ fn a_byte_lies_in_the_extent_that_begins_before_it() {
 #[test]
 fn what_is_logged_or_committed_is_not_logged_again() {
     let mut data = FileData::new(7);
-    assert!(data.needs_log(7, 6));
-    data.log(7);
-    assert!(!data.needs_log(7, 6));
+    assert!(data.needs_log(7, 6, 0));
+    data.log(7, 1);
+    assert!(data.needs_log(7, 6, 0), "the log is on its way");
+    assert!(!data.needs_log(7, 6, 1) && !data.needs_log(7, 6, 2));
     data.write(0, 9, 7);
-    assert!(data.needs_log(7, 6));
-    assert!(data.needs_log(8, 6), "the commit of 7 is on its way");
-    assert!(!data.needs_log(8, 7), "the commit of 7 has it on disk");
+    assert!(data.needs_log(7, 6, 2));
+    assert!(data.needs_log(8, 6, 2), "the commit of 7 is on its way");
+    assert!(!data.needs_log(8, 7, 2), "the commit of 7 has it on disk");
 }
 
 fn written(offset: u64, bytes: u64) -> Extent {

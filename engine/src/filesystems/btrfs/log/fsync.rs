@@ -47,6 +47,7 @@ pub struct Fsync {
     pub(super) directory: LogDirectory,
     pub(super) full_commit: FullCommit,
     pub(super) wait: FsyncWait,
+    asks_ordered: bool,
     pub(super) rename_syncs: bool,
     pub(crate) rename_pin: RenamePin,
     pub(crate) pin_locks_log: bool,
@@ -74,6 +75,7 @@ impl Fsync {
             directory: rules.log_directory,
             full_commit: rules.full_commit,
             wait: rules.fsync_wait,
+            asks_ordered: rules.fsync_asks_ordered,
             rename_syncs: rules.rename_syncs_log,
             rename_pin: rules.rename_pin,
             pin_locks_log: rules.pin_locks_log,
@@ -105,13 +107,19 @@ impl Btrfs {
         log.announce(m);
         self.wait_for_data(m, file.inode, &writeback).await;
         log.announce(m);
-        if !self.data(file.inode).needs_log(self.transid(), self.transaction.committed()) {
+        if self.skips_logging(file.inode, log) {
             return m.unlock(inode.i_rwsem, Side::Write).await;
         }
         let handle = self.start_transaction(m).await;
         let mine = self.fill_log(m, file.inode, inode, &writeback.extents).await;
         m.unlock(inode.i_rwsem, Side::Write).await;
         self.end_sync(m, log, handle, mine).await;
+    }
+
+    /// `skip_inode_logging`: an earlier fsync has logged all of it and written that, and, since 5.13, no write of its data is under way.
+    fn skips_logging(&self, slot: u32, log: &LogTree) -> bool {
+        let under_way = self.fsync.asks_ordered && self.ordered.has(slot);
+        !under_way && !self.data(slot).needs_log(self.transid(), self.transaction.committed(), log.on_disk())
     }
 
     /// The log transaction that has what was synced goes to the disk, or the whole transaction if none has.

@@ -22,7 +22,7 @@ impl Btrfs {
         self.ask_for_file(m, slot).await;
         if self.data(slot).needs_full_sync() {
             self.log_all(m, slot, inode).await;
-            self.data(slot).log(self.transid());
+            self.data(slot).log(self.transid(), log.filling());
             return;
         }
         if self.data(slot).take_copy_everything() {
@@ -44,7 +44,7 @@ impl Btrfs {
             }
             self.log_extent(m, log, extent).await;
         }
-        self.data(slot).log(self.transid());
+        self.data(slot).log(self.transid(), log.filling());
     }
 
     /// `btrfs_commit_inode_delayed_inode`: the inode's update is not left to the workers.

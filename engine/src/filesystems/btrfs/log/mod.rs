@@ -71,9 +71,11 @@ pub struct LogTree {
     /// `BTRFS_ROOT_MULTI_LOG_TASKS`).
     starter: Cell<Option<TaskId>>,
     several: Cell<bool>,
-    /// Number of the log transaction that is being filled, and of the last that is on disk.
+    /// Number of the log transaction that is being filled, and of the last that is over.
     filling: Cell<u64>,
     committed: Cell<u64>,
+    /// Number of the last that was written (`last_log_commit`).
+    written: Cell<u64>,
     /// By number modulo 2: whether it is under way (`log_commit`), and who waits for its end.
     committing: [Cell<bool>; 2],
     waiting: [Sleepers; 2],
@@ -101,6 +103,7 @@ impl LogTree {
             several: Cell::new(false),
             filling: Cell::new(1),
             committed: Cell::new(0),
+            written: Cell::new(0),
             committing: Default::default(),
             waiting: Default::default(),
             failed: Default::default(),
@@ -124,6 +127,16 @@ impl LogTree {
     /// Whether there is a log since the last commit of a transaction (`BTRFS_ROOT_HAS_LOG_TREE`).
     pub fn exists(&self) -> bool {
         self.exists.get()
+    }
+
+    /// Number of the log transaction that is being filled (`log_transid`).
+    pub fn filling(&self) -> u64 {
+        self.filling.get()
+    }
+
+    /// Number of the last log transaction that is on disk (`last_log_commit`).
+    pub fn on_disk(&self) -> u64 {
+        self.written.get()
     }
 
     /// `start_log_trans`: joins the log transaction that is being filled; its number. None if there is a log and the whole
@@ -228,6 +241,7 @@ impl LogTree {
         self.starter.set(None);
         m.unlock(self.mutex, Side::Write).await;
         self.roots.sync(m, self.number, log).await;
+        self.written.set(mine);
         m.lock(self.mutex, Side::Write).await;
         self.end_commit(m, mine).await;
         true

@@ -19,7 +19,7 @@ impl Btrfs {
         let log = &self.fs_root(directory.ino).log;
         log.announce(m);
         log.announce(m);
-        if !self.directory_needs_log(dir, self.transaction.committed()) {
+        if !self.directory_needs_log(dir, self.transaction.committed(), log.on_disk()) {
             return m.unlock(directory.i_rwsem, Side::Write).await;
         }
         let handle = self.start_transaction(m).await;
@@ -44,7 +44,7 @@ impl Btrfs {
         let mine = log.start(m, || self.needs_full_commit()).await?;
         let in_tree = self.log_directory(m, dir).await;
         self.log_new_dentries(m, dir, in_tree).await;
-        self.directory_is_logged(dir);
+        self.directory_is_logged(dir, mine);
         log.end(m).await;
         Some(mine)
     }

@@ -42,6 +42,10 @@ impl Btrfs {
                 new
             }
         };
+        match inode {
+            Timed::File(slot) => self.data(slot).change(self.transid()), // `btrfs_set_inode_last_trans`
+            Timed::Directory(dir) => self.directory_changed(dir),
+        }
         if new && self.dirty_inode == DirtyInode::Joins {
             self.transaction.reservations.reserve(m).await; // `btrfs_delayed_inode_reserve_metadata`
         }
