@@ -20,6 +20,9 @@ use std::cell::Cell;
 /// So many blocks are worth to be written (`BTRFS_DIRTY_METADATA_THRESH`: 32 MiB).
 const THRESHOLD: u64 = (32 << 20) / NODE_SIZE as u64;
 
+/// How many trees of space there are.
+const SPACE_ROOTS: usize = 4;
+
 /// The inode of all tree blocks.
 pub struct BtreeInode {
     writepages: BtreeWritepages,
@@ -41,16 +44,24 @@ impl BtreeInode {
 }
 
 impl Btrfs {
-    /// What `look` answers of each tree but logs, by number.
-    fn each_root<T>(&self, mut look: impl FnMut(&Root) -> T) -> Vec<T> {
+    /// The trees of space.
+    fn space_roots(&self) -> [&Root; SPACE_ROOTS] {
         let e = &self.extents;
-        let space = [&e.extent, &e.free_space, &e.csum, &e.roots].map(&mut look);
-        space.into_iter().chain(self.fs_roots.borrow().iter().map(|fs_root| look(&fs_root.root))).collect()
+        [&e.extent, &e.free_space, &e.csum, &e.roots]
+    }
+
+    /// Looks at each tree but logs, by number.
+    fn each_root(&self, mut look: impl FnMut(usize, &Root)) {
+        let (space, subvolumes) = (self.space_roots(), self.fs_roots.borrow());
+        let all = space.into_iter().chain(subvolumes.iter().map(|fs_root| &fs_root.root));
+        all.enumerate().for_each(|(number, root)| look(number, root));
     }
 
     /// `dirty_metadata_bytes`, in blocks.
     fn dirty_blocks(&self) -> u64 {
-        self.each_root(|root| root.tree.borrow().dirty().len() as u64).into_iter().sum()
+        let mut blocks = 0;
+        self.each_root(|_, root| blocks += root.tree.borrow().dirty().len() as u64);
+        blocks
     }
 
     /// The same in pages.
@@ -128,13 +139,11 @@ impl Btrfs {
 
     /// Dirty blocks in the order of their places, beginning at one, round and round.
     fn dirty_from(&self, first: u64) -> Vec<DirtyBlock> {
-        let of_root = |root: &Root| {
+        let mut all = Vec::new();
+        self.each_root(|number, root| {
             let tree = root.tree.borrow();
-            tree.dirty().iter().map(|&block| (tree.place(block), block)).collect::<Vec<_>>()
-        };
-        let trees = self.each_root(of_root).into_iter().enumerate();
-        let mut all: Vec<_> =
-            trees.flat_map(|(tree, blocks)| blocks.into_iter().map(move |(place, block)| (place, tree, block))).collect();
+            all.extend(tree.dirty().iter().map(|&block| (tree.place(block), number, block)));
+        });
         all.sort_unstable();
         let behind = all.partition_point(|block| block.0 < first);
         all.rotate_left(behind);
@@ -163,15 +172,16 @@ impl Btrfs {
 
     /// `lock_extent_buffer_for_io`.
     async fn lock_for_io<M: Machine>(&self, m: &M, (place, tree, block): DirtyBlock) -> Option<Dirty> {
-        let e = &self.extents;
-        let space = [&e.extent, &e.free_space, &e.csum, &e.roots];
-        match space.get(tree) {
-            Some(root) => root.locked(m).begin_write(block, place).await,
+        let subvolume;
+        let root = match self.space_roots().get(tree) {
+            Some(&root) => root,
             None => {
-                let fs_root = self.fs_roots.borrow()[tree - space.len()].clone();
-                fs_root.root.locked(m).begin_write(block, place).await
+                subvolume = self.fs_roots.borrow()[tree - SPACE_ROOTS].clone();
+                &subvolume.root
             }
-        }
+        };
+        let begun = root.locked(m).begin_write(block, place).await;
+        begun
     }
 }
 
