@@ -1,6 +1,6 @@
 //! The flusher of a device (`wb_workfn`): while more is dirty than the background limit, and every five seconds what is old.
 
-use super::Writeback;
+use super::{Writeback, METADATA};
 use crate::waist::Machine;
 use crate::waist::{LockId, Side, Time};
 use std::future::Future;
