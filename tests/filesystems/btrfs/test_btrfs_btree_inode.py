@@ -13,27 +13,28 @@ from simfs.results.run_result import RunResult
 from simfs.scenario import expand, load, to_run_spec
 
 CREATES = "kind: mix, tasks: 4, operations: [{op: create}]"
-SOON = "writeback.interval: 1 ms, writeback.expire: 1 ms"
 
 
-def text(workload: str, *, memory: str, writepages: str, costs: str, bandwidth: str) -> str:
+def text(workload: str, *, memory: str, writepages: str, commit: str, bandwidth: str) -> str:
     return (
         f"simfs: 1\nname: s\ntitle: s\nmachine: {{profile: server-24, cpus: 4, memory: {memory}}}\n"
         f"kernel: {{profile: linux-6.18, tick: 1 ms, rules: {{btrfs.btree_writepages: {writepages}}}}}\n"
         f"device: {{profile: nvme, bandwidth: {{read: 1 GB, write: {bandwidth}}}}}\n"
-        f"filesystem: {{kind: btrfs, size: 100 GiB, costs: {{{costs}}}}}\nworkload: {{{workload}}}\n"
+        f"filesystem: {{kind: btrfs, size: 100 GiB, costs: {{commit_interval: {commit}}}}}\n"
+        f"workload: {{{workload}}}\n"
     )
 
 
 @cache
 def run(
     folder: Path, *, milliseconds: float, workload: str = CREATES, memory: str = "64 GiB", writepages: str = "many",
-    costs: str = "commit_interval: 30 s", bandwidth: str = "1 GB",
+    commit: str = "30 s", bandwidth: str = "1 GB", old_ns: float = 30e9,
 ) -> RunResult:  # fmt: skip
-    written = text(workload, memory=memory, writepages=writepages, costs=costs, bandwidth=bandwidth)
-    return audited(
-        written_spec(folder / "s.yaml", written) | {"warmup_ns": 0, "duration_ns": milliseconds * 1e6}
-    )
+    """What has been dirty for so long is old, and looked for as often."""
+    written = text(workload, memory=memory, writepages=writepages, commit=commit, bandwidth=bandwidth)
+    spec = written_spec(folder / "s.yaml", written) | {"warmup_ns": 0, "duration_ns": milliseconds * 1e6}
+    spec["vfs"]["costs"] |= {"writeback.interval": old_ns, "writeback.expire": old_ns}
+    return audited(spec)
 
 
 def writes(result: RunResult) -> int:
@@ -43,7 +44,7 @@ def writes(result: RunResult) -> int:
 def test_few_old_blocks_are_written_before_the_commit_since_7_0(tmp_path: Path) -> None:
     """`for_kupdate`. They are copied before they change again: each copy tells the extent tree of its place and of the one before."""
     many, some = (
-        run(tmp_path, milliseconds=20, writepages=rule, costs=SOON) for rule in ("many", "any")
+        run(tmp_path, milliseconds=20, writepages=rule, old_ns=1e6) for rule in ("many", "any")
     )
     assert writes(many) == 0 < writes(some)
     told = [acquired(result, "btrfs.delayed_refs") / result.operations for result in (many, some)]
@@ -70,7 +71,7 @@ def test_who_has_dirtied_more_tree_blocks_than_there_may_be_pauses(tmp_path: Pat
 
 def test_a_commit_writes_what_nobody_has_written(tmp_path: Path) -> None:
     """Commits and the flusher at once; the structures are compared at the end."""
-    both = run(tmp_path, milliseconds=60, writepages="any", costs=f"{SOON}, commit_interval: 7 ms")
+    both = run(tmp_path, milliseconds=60, writepages="any", old_ns=1e6, commit="7 ms")
     assert acquired(both, "btrfs.tree_log_mutex") > 4
     assert writes(both) > 20
 
