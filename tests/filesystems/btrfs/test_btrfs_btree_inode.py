@@ -1,4 +1,4 @@
-"""Dirty tree blocks of btrfs before a commit: the flusher writes them, who has dirtied too many pauses, and what was written is copied again."""
+"""Dirty tree blocks of btrfs before a commit: who writes them, who pauses for them, and that they are copied again."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def writes(result: RunResult) -> int:
 
 
 def test_few_old_blocks_are_written_before_the_commit_since_7_0(tmp_path: Path) -> None:
-    """`for_kupdate`. They are copied before they change again: each copy tells the extent tree of its place and of the one before."""
+    """`for_kupdate`. They are copied before they change again, and the extent tree hears of each copy."""
     many, some = (run(tmp_path, milliseconds=20, writepages=rule, old_ns=1e6) for rule in ("many", "any"))
     assert writes(many) == 0 < writes(some)
     told = [acquired(result, "btrfs.delayed_refs") / result.operations for result in (many, some)]
