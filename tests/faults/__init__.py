@@ -54,6 +54,7 @@ TESTS = {
         "mixes",
         "btrfs_log",
         "btrfs_space_cache",
+        "btrfs_btree_inode",
         "fsync_directory",
         "btrfs_programs",
         "fsync",

@@ -62,6 +62,30 @@ BTRFS = [
         "apart: dup && !rules.plug_merges_any && !FAULT,",
     ),
     Fault(
+        "btrfs: what was written before the commit changes where it is",
+        B + "tree/mod.rs",
+        "!self.is_new(block) || self.written.contains(&block)",
+        "!self.is_new(block) || (!FAULT && self.written.contains(&block))",
+    ),
+    Fault(
+        "btrfs: few tree blocks are written as well",
+        B + "transaction/btree_inode.rs",
+        "self.dirty_blocks() >= THRESHOLD",
+        "(FAULT || self.dirty_blocks() >= THRESHOLD)",
+    ),
+    Fault(
+        "btrfs: old tree blocks are written as well",
+        B + "transaction/btree_inode.rs",
+        "why == Why::TooMuch &&",
+        "(FAULT || why == Why::TooMuch) &&",
+    ),
+    Fault(
+        "btrfs: nobody pauses for tree blocks",
+        B + "transaction/btree_inode.rs",
+        "wb.is_limited() && self.dirty_blocks() > THRESHOLD",
+        "wb.is_limited() && !FAULT && self.dirty_blocks() > THRESHOLD",
+    ),
+    Fault(
         "btrfs data: all sizes lie in the same block groups",
         B + "space/size_classes.rs",
         "cursors: apart.then_some(",

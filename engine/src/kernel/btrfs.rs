@@ -33,6 +33,16 @@ choice! {
 }
 
 choice! {
+    /// When the flusher writes tree blocks before the commit does (`btree_writepages`).
+    pub enum BtreeWritepages {
+        /// While too much is dirty, if that are 32 MiB of tree blocks at least (before 7.0).
+        Many = "many",
+        /// While too much is dirty, and when they are old.
+        Any = "any",
+    }
+}
+
+choice! {
     /// Where free space is kept on disk, as `mkfs.btrfs` and the mount options of the kernel's time have it.
     pub enum SpaceCache {
         /// In a file for each block group, which each commit that changes the group writes anew (before 5.15).

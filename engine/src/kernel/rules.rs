@@ -296,6 +296,10 @@ rules! {
     "btrfs.checks_written" => checks_written: bool = true;
     /// Who computes the checksums of data that nobody waits for (`should_async_write`).
     "btrfs.data_sums" => data_sums: btrfs::DataSums = btrfs::DataSums::Submitter;
+    /// When the flusher writes tree blocks (`btree_writepages`).
+    "btrfs.btree_writepages" => btree_writepages: btrfs::BtreeWritepages = btrfs::BtreeWritepages::Many;
+    /// A write of at most a tree block's size through the page cache waits for trees, too (`btrfs_buffered_write`).
+    "btrfs.writes_balance_trees" => writes_balance_trees: bool = false;
     /// How often tree blocks are written (`mkfs.btrfs -m`).
     "btrfs.metadata_profile" => metadata_profile: btrfs::MetadataProfile = btrfs::MetadataProfile::Dup;
     /// Where free space is kept on disk (`space_cache=v1` or `v2`).

@@ -1,6 +1,6 @@
 //! The flusher of a device (`wb_workfn`): while more is dirty than the background limit, and every five seconds what is old.
 
-use super::Writeback;
+use super::{Writeback, METADATA};
 use crate::waist::Machine;
 use crate::waist::{LockId, Side, Time};
 use std::future::Future;
@@ -33,6 +33,19 @@ pub trait Flushed: 'static {
     }
     /// `writepages`: submits at most so many pages of a file, in requests that [`Writeback::submitted`] is told of.
     fn write_pages<M: Machine>(&self, m: &M, slot: u32, most: u64) -> impl Future<Output = ()>;
+    /// Whether `writepages` writes anything of a file that is dirty, because it is old (`for_kupdate`) or because there is too much.
+    fn may_write(&self, _slot: u32, _why: Why) -> bool {
+        true
+    }
+}
+
+/// Why the flusher writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// There is too much, or somebody needs clean pages.
+    TooMuch,
+    /// It is old.
+    Old,
 }
 
 /// The program of the flusher.
@@ -41,14 +54,19 @@ pub async fn flusher<M: Machine, F: Flushed>(m: M, fs: Rc<F>) {
     let wb = fs.writeback();
     loop {
         wb.sleep(&m).await;
+        let mut in_vain = None; // the first file of which nothing was written, since something was of another
         while wb.is_over_background() || wb.asked.get() {
             let Some(file) = wb.next(&m, Time::MAX).await else { break };
-            wb.take_turn(&m, &*fs, file).await;
+            if wb.take_turn(&m, &*fs, file, Why::TooMuch).await {
+                in_vain = None;
+            } else if in_vain.replace(in_vain.unwrap_or(file.0)) == Some(file.0) {
+                break;
+            }
         }
         wb.asked.set(false);
         let old = m.now().saturating_sub(wb.expire);
         while let Some(file) = wb.next(&m, old).await {
-            wb.take_turn(&m, &*fs, file).await;
+            wb.take_turn(&m, &*fs, file, Why::Old).await;
         }
         while wb.reap(&m, false).await {}
     }
@@ -76,10 +94,16 @@ impl Writeback {
         taken
     }
 
-    /// Writes some of a file (`writeback_sb_inodes`); what is left of it has its next turn after all others.
-    async fn take_turn<M: Machine, F: Flushed>(&self, m: &M, fs: &F, (slot, since): (u32, Time)) {
-        fs.write_pages(m, slot, self.turn()).await;
+    /// Writes some of a file (`writeback_sb_inodes`), if it may; what is left of it has its next turn after all others, or counts as
+    /// dirty since now if its turn was not all used (`redirty_tail`). Says no if nothing may be written.
+    async fn take_turn<M: Machine, F: Flushed>(&self, m: &M, fs: &F, (slot, since): (u32, Time), why: Why) -> bool {
+        let may = fs.may_write(slot, why);
+        let all = slot == METADATA && self.change(slot, |file| file.dirty) <= self.turn();
+        if may {
+            fs.write_pages(m, slot, self.turn()).await;
+        }
         m.lock(self.list_lock, Side::Write).await;
+        let since = if may && !all { since } else { m.now() };
         let left = self.change(slot, |file| {
             file.syncing = false;
             let left = file.dirty > 0 && file.since.is_none();
@@ -91,6 +115,7 @@ impl Writeback {
         }
         m.unlock(self.list_lock, Side::Write).await;
         self.wake_waiting(m);
+        may
     }
 
     /// `writeback_chunk_size`: half of what the device writes in a second.

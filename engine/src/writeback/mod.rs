@@ -8,7 +8,7 @@
 mod flusher;
 mod limits;
 
-pub use flusher::{flusher, Flushed, REQUEST_PAGES};
+pub use flusher::{flusher, Flushed, Why, REQUEST_PAGES};
 
 use crate::block::BLOCK;
 use crate::costs::Costs;
@@ -20,6 +20,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Picoseconds of a second.
 const SECOND: f64 = 1e12;
+/// What stands for a file where there is one for metadata (`btree_inode` of btrfs).
+pub const METADATA: u32 = u32::MAX;
+/// Those under way belong to one of two transactions: what stands for a file that has them.
+pub fn metadata_of(transaction: u64) -> u32 {
+    METADATA - (transaction % 2) as u32
+}
 /// Pages after which a task asks in any case while too many are dirty (`balance_dirty_pages_ratelimited`: 32 KiB).
 const EXCEEDED_PAGES: u64 = 8;
 
@@ -91,6 +97,8 @@ pub struct Writeback {
     /// When somebody paused last.
     paused: Cell<Time>,
     files: RefCell<Vec<OfFile>>,
+    /// What is not of files: as a whole, and what is under way of the other transaction.
+    metadata: RefCell<[OfFile; 2]>,
     /// By place: files that go leave it anywhere.
     list: RefCell<BTreeMap<u64, u32>>,
     submitted: RefCell<VecDeque<(LockId, u32, u64)>>,
@@ -127,6 +135,7 @@ impl Writeback {
             dirtiers: RefCell::default(),
             paused: Cell::new(0),
             files: RefCell::default(),
+            metadata: RefCell::default(),
             list: RefCell::default(),
             submitted: RefCell::default(),
             asked: Cell::new(false),
@@ -142,10 +151,14 @@ impl Writeback {
 
     /// Whether the flusher is at no file, and nothing that it submitted is under way.
     pub fn at_rest(&self) -> bool {
-        self.submitted.borrow().is_empty() && !self.files.borrow().iter().any(|file| file.syncing)
+        let (files, metadata) = (self.files.borrow(), self.metadata.borrow());
+        self.submitted.borrow().is_empty() && !files.iter().chain(&*metadata).any(|file| file.syncing)
     }
 
     fn change<T>(&self, slot: u32, change: impl FnOnce(&mut OfFile) -> T) -> T {
+        if slot >= METADATA - 1 {
+            return change(&mut self.metadata.borrow_mut()[(METADATA - slot) as usize]);
+        }
         let mut files = self.files.borrow_mut();
         if files.len() <= slot as usize {
             files.resize(slot as usize + 1, OfFile::default());
@@ -166,9 +179,16 @@ impl Writeback {
     /// After a write, with the file's lock held: so many pages of it are dirty now (`__mark_inode_dirty`,
     /// `balance_dirty_pages_ratelimited`).
     pub async fn balance<M: Machine>(&self, m: &M, slot: u32, dirty: u64) {
-        let Some(limits) = self.limits else { return };
+        if self.mark_dirty(m, slot, dirty).await > 0 {
+            self.balance_ratelimited(m).await;
+        }
+    }
+
+    /// So many pages of a file are dirty now, those that the task has changed among them (`__mark_inode_dirty`,
+    /// `account_page_dirtied`). Returns how many are so that were not.
+    pub async fn mark_dirty<M: Machine>(&self, m: &M, slot: u32, dirty: u64) -> u64 {
         let more = self.note(slot, dirty);
-        if more > 0 && self.change(slot, |file| file.since.is_none()) {
+        if more > 0 && self.change(slot, |file| file.since.is_none() && !(file.syncing && slot == METADATA)) {
             m.lock(self.list_lock, Side::Write).await;
             self.change(slot, |file| file.since = Some(m.now()));
             self.list_last(slot);
@@ -176,13 +196,21 @@ impl Writeback {
         }
         let counts = self.counts.get();
         self.counts.set(Counts { dirtied: counts.dirtied + more, ..counts });
+        if more > 0 {
+            self.of_task(m.task(), |task| task.dirtied += more);
+        }
+        more
+    }
+
+    /// `balance_dirty_pages_ratelimited`.
+    pub async fn balance_ratelimited<M: Machine>(&self, m: &M) {
+        let Some(limits) = self.limits else { return };
         let exceeded = self.dirty_and_under_way() > limits.most;
         let asks = self.of_task(m.task(), |task| {
-            task.dirtied += more;
             let after = if exceeded { task.pause_after.min(EXCEEDED_PAGES) } else { task.pause_after };
             task.dirtied >= after
         });
-        if more > 0 && asks {
+        if asks {
             self.pause(m, &limits).await;
         }
     }
@@ -332,7 +360,7 @@ impl Writeback {
     /// The same of all files.
     pub async fn wait_for_all<M: Machine>(&self, m: &M) {
         let files = self.files.borrow().len() as u32;
-        for slot in 0..files {
+        for slot in (0..files).chain([METADATA, METADATA - 1]) {
             self.wait_for_pages(m, slot).await;
         }
     }

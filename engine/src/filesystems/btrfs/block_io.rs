@@ -7,14 +7,18 @@ use crate::cost_table;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::log_area::LogArea;
+use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::MetadataProfile;
 use crate::waist::Machine;
 use crate::waist::{LockId, Time};
+use crate::writeback::REQUEST_PAGES;
 
 cost_table!(CheckCosts { item: ["check_item"], extent: ["check_extent"], csum: ["check_csum"] });
 
 /// Where the first superblock is (`BTRFS_SUPER_INFO_OFFSET`).
 pub(super) const SUPER_INFO_OFFSET: u64 = 64 << 10;
+/// Pages of a tree block.
+pub(super) const PAGES: u64 = (NODE_SIZE / BLOCK) as u64;
 /// Of larger filesystems a group of metadata has a GiB, of others a quarter (`init_alloc_chunk_ctl_policy_regular`).
 const LARGE: u64 = 50 << 30;
 
@@ -45,6 +49,20 @@ impl TreeBlocks {
             apart: dup && !rules.plug_merges_any,
             group: LogArea::new(SUPER_INFO_OFFSET, group),
         })
+    }
+
+    /// How often each block is written.
+    pub(super) fn copies(&self) -> usize {
+        self.copies as usize
+    }
+
+    /// How many blocks that lie side by side are one request at most.
+    pub(super) fn most_in_request(&self) -> usize {
+        if self.apart {
+            1
+        } else {
+            (REQUEST_PAGES / PAGES) as usize
+        }
     }
 
     /// How long the items of leaves are checked before they are written (`btrfs_check_leaf`). Nodes, which are few, are not.

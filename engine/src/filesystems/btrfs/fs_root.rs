@@ -108,6 +108,7 @@ impl Btrfs {
         let mut tree = Tree::new();
         let ino = root_directory_of(number);
         tree.insert_items(tree.root(), 0, &items::root_directory(ino));
+        tree.was_written();
         tree.transid = self.transid();
         self.extents.lay_out(&mut tree);
         let inodes = (first.open_inodes.another(m), first.delalloc.another(m));

@@ -24,6 +24,7 @@ use super::space::laid_out::SpaceTrees;
 use super::space::outstanding::Outstanding;
 use super::space::Space;
 use super::subvolume::{Dir, Subvolume};
+use super::transaction::btree_inode::BtreeInode;
 use super::transaction::commit::Commits;
 use super::transaction::delayed::DelayedRoot;
 use super::transaction::reclaim::Reclaim;
@@ -126,6 +127,7 @@ pub struct Btrfs {
     pub(super) reclaim: Reclaim,
     pub(super) outstanding: Outstanding,
     pub(super) commits: Commits,
+    pub(super) btree_inode: BtreeInode,
     pub(super) transaction: Transaction,
     pub(super) delayed: RefCell<DelayedRoot>,
     pub(super) delayed_line: LineId,
@@ -135,6 +137,8 @@ pub struct Btrfs {
     new_directories: bool,
     pub(super) nocow_check: NocowCheck,
     pub(super) dirty_inode: DirtyInode,
+    /// A small write through the page cache ends as a change of trees does.
+    pub(super) writes_balance_trees: bool,
     pub(super) costs: OperationCosts,
     pub(super) walked: Walked,
     pub(super) sb: SuperBlock,
@@ -194,6 +198,7 @@ impl Btrfs {
             reclaim: Reclaim::new(&costs.rules()),
             outstanding: Outstanding::default(),
             commits: Commits::new(costs)?,
+            btree_inode: BtreeInode::new(costs.rules().btree_writepages),
             fsync: Fsync::new(costs)?,
             transaction,
             delayed: RefCell::default(),
@@ -204,6 +209,7 @@ impl Btrfs {
             new_directories: kernel.new_directories,
             nocow_check: costs.rules().nocow_check,
             dirty_inode: costs.rules().dirty_inode,
+            writes_balance_trees: costs.rules().writes_balance_trees,
             costs: operations,
             walked: Walked::default(),
             sb: SuperBlock::new(m, &BTRFS, costs)?.overwriting_apart(overwritten),
@@ -410,6 +416,7 @@ fn made_by_mkfs(bytes: u64, kept: SpaceCache, by_size: bool) -> (Tree, SpaceTree
     tree.insert_items(tree.root(), 0, &items::root_directory(FIRST_FREE_OBJECTID));
     let space = RefCell::new(Space::new(bytes).with_size_classes(by_size));
     let trees = SpaceTrees::new(&space, &mut tree, kept);
+    tree.was_written();
     tree.transid += 1; // mkfs wrote the first block
     (tree, trees, space.into_inner())
 }

@@ -4,7 +4,7 @@ use super::space::delayed_refs::{DelayedRefs, Extent};
 use super::tree::key::NODE_SIZE;
 use super::tree::locks::{TreeLocks, Work};
 use super::tree::search::{Rules, TreeOps};
-use super::tree::{BlockId, Tree, MAX_LEVEL};
+use super::tree::{BlockId, Dirty, Tree, MAX_LEVEL};
 use crate::filesystems::cached::used_ago;
 use crate::filesystems::costs::Costs;
 use crate::waist::Machine;
@@ -226,6 +226,16 @@ impl<M: Machine> Locked<'_, M> {
     /// The tree's operations under these locks.
     pub fn ops(&self) -> TreeOps<'_, Self> {
         TreeOps::new(&self.root.tree, self, self.root.rules)
+    }
+
+    /// `lock_extent_buffer_for_io`: from now on a block is written, if it is still dirty at this place, and has to be copied before it
+    /// changes again.
+    pub async fn begin_write(&self, block: BlockId, place: u64) -> Option<Dirty> {
+        let level = self.root.tree.borrow().level(block);
+        self.lock(block, level, Side::Write).await;
+        let dirty = self.root.tree.borrow_mut().begin_write(block, place);
+        self.unlock(block, Side::Write).await;
+        dirty
     }
 
     /// `find_extent_buffer`: the block's struct, with a reference.

@@ -6,7 +6,7 @@ use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::BLOCK;
 use crate::waist::Machine;
 use crate::waist::{Account, LockId};
-use crate::writeback::{Flushed, Writeback, REQUEST_PAGES};
+use crate::writeback::{Flushed, Why, Writeback, METADATA, REQUEST_PAGES};
 
 impl Flushed for Btrfs {
     fn writeback(&self) -> &Writeback {
@@ -17,7 +17,14 @@ impl Flushed for Btrfs {
         self.data(slot).dirty_pages()
     }
 
+    fn may_write(&self, slot: u32, why: Why) -> bool {
+        slot != METADATA || self.may_write_blocks(why)
+    }
+
     async fn write_pages<M: Machine>(&self, m: &M, slot: u32, most: u64) {
+        if slot == METADATA {
+            return self.flush_blocks(m, most).await;
+        }
         let (wb, mut left) = (&self.storage.writeback, most);
         while left > 0 {
             wb.room(m).await;

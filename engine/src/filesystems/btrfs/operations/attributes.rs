@@ -50,7 +50,7 @@ impl Btrfs {
             self.transaction.reservations.reserve(m).await; // `btrfs_delayed_inode_reserve_metadata`
         }
         self.end_transaction(m, handle).await;
-        self.balance_delayed_items(m).await;
+        self.btree_balance_dirty(m).await;
     }
 
     /// `btrfs_setsize` and `btrfs_truncate` to nothing: what is on its way to the device is waited for, then the extents are given back
@@ -71,5 +71,6 @@ impl Btrfs {
         self.update_root_times(m, inode.ino).await;
         self.data(slot).truncated(self.transid());
         self.end_transaction(m, handle).await;
+        self.btree_balance_dirty_nodelay(m).await;
     }
 }

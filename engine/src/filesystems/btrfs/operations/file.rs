@@ -1,5 +1,6 @@
 //! What btrfs does to open files under the locks of the VFS (`fs/btrfs/file.c`, `fs/btrfs/inode.c`), and as a whole.
 
+use super::super::block_io::PAGES;
 use super::super::mount::Btrfs;
 use super::super::tree::items;
 use crate::filesystems::inodes::times::Timed;
@@ -42,7 +43,7 @@ impl<M: Machine> SuperOperations<M> for Btrfs {
         self.commit_for_fsync(m, handle).await;
     }
 
-    /// Files one after the other, each waited for.
+    /// Files one after the other, each waited for, and tree blocks.
     async fn write_inodes(&self, m: &M) -> Submitted {
         let wb = &self.storage.writeback;
         for slot in self.slots().filter(|&slot| self.dirty_pages(slot) > 0 && !wb.is_going(slot)) {
@@ -50,6 +51,7 @@ impl<M: Machine> SuperOperations<M> for Btrfs {
             self.write_and_wait(m, slot, self.file(slot)).await;
             wb.ends_sync(m, slot);
         }
+        self.sync_blocks(m).await;
         Submitted::default()
     }
 
@@ -118,6 +120,9 @@ impl<M: Machine> FileOperations<M> for Btrfs {
         self.data(file.inode).write(offset, u64::from(bytes), self.transid());
         self.written_in_memory(file.inode);
         self.dirtied(m, file.inode).await;
+        if self.writes_balance_trees && u64::from(bytes) <= u64::from(BLOCK) * PAGES {
+            self.btree_balance_dirty(m).await;
+        }
     }
 
     async fn read_at(&self, m: &M, file: &File, io: Io) {

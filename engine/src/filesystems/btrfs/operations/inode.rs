@@ -53,6 +53,7 @@ impl Btrfs {
     /// `btrfs_end_transaction`: the room that is given back may be what somebody waits for.
     pub(in crate::filesystems::btrfs) async fn end_transaction<M: Machine>(&self, m: &M, handle: Handle) {
         self.transaction.end(m, handle).await;
+        self.note_dirty_blocks(m).await;
         self.grant_tickets(m).await;
     }
 
@@ -167,7 +168,7 @@ impl Btrfs {
         let index = self.insert_dir_item(m, dir, d, name, c.insert_entry).await;
         m.run(Account::System, c.tail).await;
         self.end_transaction(m, handle).await;
-        self.balance_delayed_items(m).await;
+        self.btree_balance_dirty(m).await;
         Ok((ino, index))
     }
 
@@ -180,7 +181,7 @@ impl Btrfs {
         self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
         m.run(Account::System, c.tail).await;
         self.end_transaction(m, handle).await;
-        self.balance_delayed_items(m).await;
+        self.btree_balance_dirty(m).await;
     }
 
     /// `btrfs_rmdir` under the same locks: a directory is an orphan before it loses its name.
@@ -192,7 +193,7 @@ impl Btrfs {
         self.update_root_times(m, inode.ino).await;
         m.run(Account::System, c.tail).await;
         self.end_transaction(m, handle).await;
-        self.balance_delayed_items(m).await;
+        self.btree_balance_dirty(m).await;
     }
 
     /// A directory as an inode with this name in its parent.
@@ -344,6 +345,7 @@ impl Btrfs {
         m.run(Account::System, open_inodes.without(c.after_truncate)).await;
         self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;
         self.end_transaction(m, handle).await;
+        self.btree_balance_dirty_nodelay(m).await;
         self.transaction.reservations.release(m).await; // `btrfs_free_block_rsv`
         self.transaction.give_back(room);
         self.grant_tickets(m).await;

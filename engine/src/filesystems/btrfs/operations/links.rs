@@ -27,7 +27,7 @@ impl Btrfs {
         self.data(slot).link(self.transid());
         let name = self.log_new_name(m, slot, None).await;
         self.end_rename(m, handle, slot, name).await;
-        self.balance_delayed_items(m).await;
+        self.btree_balance_dirty(m).await;
     }
 
     /// `btrfs_unlink` of a name of a file that keeps others (`btrfs_record_unlink_dir` and `btrfs_unlink_inode`): there is no orphan. That
@@ -40,7 +40,7 @@ impl Btrfs {
         self.delay_file_inode(m, inode.ino).await;
         m.run(Account::System, self.costs.unlink.tail).await;
         self.end_transaction(m, handle).await;
-        self.balance_delayed_items(m).await;
+        self.btree_balance_dirty(m).await;
     }
 
     /// `btrfs_update_inode` of a file whose number of links changes: later, by a worker.

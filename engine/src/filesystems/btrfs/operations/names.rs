@@ -129,7 +129,7 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         m.run(Account::System, end.saturating_sub(self.transaction.reservations.release_time)).await;
         self.end_rename(m, handle, file.inode, name).await;
         if self.fsync.rename_balances {
-            self.balance_delayed_items(m).await;
+            self.btree_balance_dirty(m).await;
         }
         Ok(())
     }

@@ -64,7 +64,7 @@ impl Btrfs {
         self.delay_file_inode(m, inode.ino).await;
         self.end_transaction(m, handle).await;
         if self.fsync.rename_balances {
-            self.balance_delayed_items(m).await;
+            self.btree_balance_dirty(m).await;
         }
     }
 }

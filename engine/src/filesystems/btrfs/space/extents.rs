@@ -98,6 +98,7 @@ impl Extents {
     ) -> Result<Self, String> {
         let root = |name: &str, tree: RefCell<Tree>| {
             let mut tree = tree.into_inner();
+            tree.was_written();
             tree.transid += 1; // mkfs wrote the first blocks
             Root::new(m, name, tree, root::Space::Referenced(refs.clone()), rules, costs)
         };

@@ -3,7 +3,7 @@
 
 use super::Handle;
 use crate::cost_table;
-use crate::filesystems::btrfs::block_io::SUPER_INFO_OFFSET;
+use crate::filesystems::btrfs::block_io::{PAGES, SUPER_INFO_OFFSET};
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::btrfs::space::Group;
 use crate::filesystems::btrfs::tree::Dirty;
@@ -11,7 +11,8 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::{CommitFlush, CommitStart};
 use crate::waist::Machine;
-use crate::waist::{Account, LockId, Side};
+use crate::waist::{Account, LockId, Side, Time};
+use crate::writeback::{metadata_of, METADATA};
 use std::rc::Rc;
 
 cost_table!(CommitCosts { block: ["commit_block"], unpin: ["unpin"] });
@@ -27,6 +28,11 @@ impl Commits {
     pub(crate) fn new(costs: &Costs<'_>) -> Result<Self, String> {
         let rules = costs.rules();
         Ok(Self { costs: CommitCosts::new(costs)?, start: rules.commit_start, flush: rules.commit_flush })
+    }
+
+    /// CPU time of who writes blocks, besides checking them.
+    pub(super) fn time(&self, dirty: Dirty) -> Time {
+        self.costs.block * dirty.blocks
     }
 }
 
@@ -87,7 +93,7 @@ impl Btrfs {
         self.write_dirty_groups(m, mutex).await;
         m.lock(self.log_roots.tree_log_mutex, Side::Write).await;
         let dirty = self.next_transaction(m);
-        self.write_transaction(m, dirty).await;
+        self.write_transaction(m, mine, dirty).await;
         self.transaction.finish(m, mine, false);
         m.unlock(self.log_roots.tree_log_mutex, Side::Write).await;
         let extents = self.extents.refs.space.borrow_mut().unpin();
@@ -143,13 +149,18 @@ impl Btrfs {
         self.log_roots.forget();
         self.extents.refs.space.borrow_mut().begin_commit();
         self.transaction.unblock(m);
+        self.storage.writeback.note(METADATA, 0);
         dirty.into_iter().sum()
     }
 
-    /// `btrfs_write_and_wait_transaction` and `write_all_supers`.
-    async fn write_transaction<M: Machine>(&self, m: &M, dirty: Dirty) {
-        m.run(Account::System, self.commits.costs.block * dirty.blocks + self.blocks.check(dirty)).await;
+    /// `btrfs_write_and_wait_transaction`, which waits for what the flusher has under way of it as well, and `write_all_supers`.
+    async fn write_transaction<M: Machine>(&self, m: &M, number: u64, dirty: Dirty) {
+        let (wb, pages) = (&self.storage.writeback, dirty.blocks * PAGES);
+        wb.begin(pages);
+        m.run(Account::System, self.commits.time(dirty) + self.blocks.check(dirty)).await;
         self.blocks.write(m, &self.storage, dirty).await;
+        wb.end(pages);
+        wb.wait_for_pages(m, metadata_of(number)).await;
         self.storage.flush_then_write(m, BLOCK, Some(SUPER_INFO_OFFSET)).await;
     }
 }

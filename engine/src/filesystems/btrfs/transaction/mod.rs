@@ -1,6 +1,7 @@
 //! Transactions as tasks meet them: starting, joining and ending a handle of the running one, being kept out while it commits, and
 //! waiting until one is on disk (`fs/btrfs/transaction.c` of Linux 5.9 to 6.18).
 
+pub mod btree_inode;
 pub mod commit;
 pub mod delayed;
 mod flush;

@@ -119,6 +119,8 @@ impl Btrfs {
                 m.run(Account::System, self.costs.run_delayed_node()).await;
                 self.commit_delayed_node(m, next).await;
                 self.transaction.end(m, handle).await;
+                self.note_dirty_blocks(m).await;
+                self.btree_balance_dirty_nodelay(m).await;
                 nodes -= 1;
             }
             self.workers.wake_waiting(m).await;

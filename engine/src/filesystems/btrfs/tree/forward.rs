@@ -16,7 +16,7 @@ impl Tree {
                 block = self.child(block, slot).expect("a node has children");
             }
             let slot = self.search_block(block, key, 0).1;
-            let here = self.items(block).get(slot).filter(|_| !self.should_cow(block));
+            let here = self.items(block).get(slot).filter(|_| self.is_new(block));
             if let Some(item) = here {
                 return Some(item.key).filter(|key| key.is_like(from));
             }

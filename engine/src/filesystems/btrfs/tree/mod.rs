@@ -24,6 +24,7 @@ mod pointers;
 pub mod search;
 
 use key::{Item, ItemKind, Key, HEADER, ITEM_HEAD, LEAF_DATA, NODE_SIZE};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -82,8 +83,10 @@ pub struct Tree {
     pub counts: Counts,
     /// Where each block lies on disk.
     places: Vec<u64>,
-    /// What the running transaction has copied and added; some may be gone or twice there.
-    dirty: Vec<BlockId>,
+    /// What the running transaction has copied and added and nobody has written yet (`EXTENT_BUFFER_DIRTY`).
+    dirty: BTreeSet<BlockId>,
+    /// The same of what somebody has written (`BTRFS_HEADER_FLAG_WRITTEN`).
+    written: BTreeSet<BlockId>,
 }
 
 /// What is to be written (`btrfs_write_marked_extents`).
@@ -127,8 +130,8 @@ impl Default for Tree {
 impl Tree {
     /// An empty tree: one empty leaf.
     pub fn new() -> Self {
-        let (blocks, places, free, dirty) = Default::default();
-        let mut tree = Self { blocks, free, root: 0, transid: 1, counts: Counts::default(), places, dirty };
+        let (blocks, places, free, dirty, written) = Default::default();
+        let mut tree = Self { blocks, free, root: 0, transid: 1, counts: Counts::default(), places, dirty, written };
         tree.root = tree.allocate(0, 0);
         tree
     }
@@ -239,7 +242,12 @@ impl Tree {
 
     /// Whether the running transaction has to copy a block before it may change it (`should_cow_block`).
     pub fn should_cow(&self, block: BlockId) -> bool {
-        self.blocks[block as usize].generation != self.transid
+        !self.is_new(block) || self.written.contains(&block)
+    }
+
+    /// Whether the running transaction has copied or added a block.
+    pub fn is_new(&self, block: BlockId) -> bool {
+        self.blocks[block as usize].generation == self.transid
     }
 
     /// Where a block lies on disk.
@@ -263,7 +271,8 @@ impl Tree {
     pub fn cow(&mut self, block: BlockId, place: u64) -> u64 {
         self.change(block).generation = self.transid;
         self.counts.copied += 1;
-        self.dirty.push(block);
+        self.written.remove(&block);
+        self.dirty.insert(block);
         std::mem::replace(&mut self.places[block as usize], place)
     }
 
@@ -275,43 +284,59 @@ impl Tree {
         if let Some(id) = self.free[level].pop() {
             self.blocks[id as usize] = Arc::new(block);
             self.places[id as usize] = place;
-            self.dirty.push(id);
+            self.dirty.insert(id);
             return id;
         }
         self.blocks.push(Arc::new(block));
         self.places.push(place);
         let id = (self.blocks.len() - 1) as BlockId;
-        self.dirty.push(id);
+        self.dirty.insert(id);
         id
     }
 
     /// The running transaction is over: what it is to write. Blocks that were given back are not written.
     pub fn end_transaction(&mut self) -> Dirty {
-        let mut blocks = std::mem::take(&mut self.dirty);
-        blocks.sort_unstable();
-        blocks.dedup();
-        let written = blocks.iter().filter_map(|&block| {
-            let block = &self.blocks[block as usize];
-            match &block.content {
-                _ if block.generation != self.transid => None,
-                Content::Leaf { items, .. } => Some(Dirty::leaf(items)),
-                Content::Node(pointers) => (!pointers.is_empty()).then_some(Dirty::leaf(&[])),
-            }
-        });
-        let written = written.sum();
+        let blocks = std::mem::take(&mut self.dirty);
+        let written = blocks.iter().filter(|&&block| self.is_new(block)).map(|&block| self.to_write(block)).sum();
+        self.written.clear();
         self.transid += 1;
         written
     }
 
+    /// What a block is to who writes it.
+    fn to_write(&self, block: BlockId) -> Dirty {
+        match &self.blocks[block as usize].content {
+            Content::Leaf { items, .. } => Dirty::leaf(items),
+            Content::Node(_) => Dirty::leaf(&[]),
+        }
+    }
+
     /// What was changed so far is on disk already.
     pub fn was_written(&mut self) {
-        self.dirty = Vec::new();
+        self.dirty.clear();
+    }
+
+    /// Blocks that the running transaction has changed and nobody has written.
+    pub fn dirty(&self) -> &BTreeSet<BlockId> {
+        &self.dirty
+    }
+
+    /// `lock_extent_buffer_for_io` before the commit: from now on a block that is dirty at this place is written, and has to be copied
+    /// before it changes again. Says no of others.
+    pub fn begin_write(&mut self, block: BlockId, place: u64) -> Option<Dirty> {
+        if self.place(block) != place || !self.dirty.remove(&block) {
+            return None;
+        }
+        self.written.insert(block);
+        Some(self.to_write(block))
     }
 
     /// Gives a block back (`btrfs_free_tree_block`).
     pub fn release(&mut self, block: BlockId) {
         self.counts.freed += 1;
         let level = self.level(block);
+        self.dirty.remove(&block);
+        self.written.remove(&block);
         self.change(block).content = Content::Node(Vec::new());
         self.free[level].push(block);
     }
@@ -378,6 +403,22 @@ mod tests {
         let of = |kind, offset| Item { key: Key::new(256, kind, offset), size: 50 };
         let items = [of(ItemKind::ExtentData, 0), of(ItemKind::ExtentData, 4096), of(ItemKind::ExtentCsum, 0)];
         assert_eq!(Dirty::leaf(&items), Dirty { blocks: 1, items: 3, extents: 2, csums: 1 });
+    }
+
+    #[test]
+    fn what_was_written_before_the_commit_is_copied_before_it_changes_and_only_then_written_again() {
+        let mut tree = Tree::new();
+        tree.insert_items(tree.root(), 0, &[item(1)]);
+        let (root, place) = (tree.root(), tree.place(tree.root()));
+        assert_eq!(tree.begin_write(root, place + 1), None, "it lies elsewhere by now");
+        assert_eq!(tree.begin_write(root, place), Some(Dirty { blocks: 1, items: 1, ..Dirty::default() }));
+        assert_eq!(tree.begin_write(root, place), None, "it is clean");
+        assert!(tree.should_cow(root) && tree.is_new(root));
+        let mut other = tree.clone();
+        assert_eq!(tree.end_transaction(), Dirty::default());
+        other.cow(root, 0);
+        assert!(!other.should_cow(root));
+        assert_eq!(other.end_transaction().blocks, 1);
     }
 
     #[test]
