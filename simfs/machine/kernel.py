@@ -16,7 +16,7 @@ RULES = (
     "sched.groups", "sched.wake_scan", "sched.lazy_tlb", "sched.recent_cpu", "sched.waker_recent_cpu",
     "sched.kthread_stacking", "sched.wakeup_queue", "sched.descheduling", "sched.busiest", "sched.numa_imbalance",
     "sched.newidle", "sched.delay_dequeue", "lock.debug_spinlock", "lock.semaphore_wake_queue", "idle.governor",
-    "idle.io_waiters", "process.stack_free", "softirq.ksoftirqd_first", "time.wheel",
+    "idle.io_waiters", "idle.polling", "process.stack_free", "softirq.ksoftirqd_first", "time.wheel",
 )  # fmt: skip
 """Rules that are fields of `Kernel`, by their names there without the part before the dot."""
 
@@ -125,9 +125,11 @@ class Kernel:
     delay_dequeue: bool
     """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
     governor: str
-    """Who chooses idle states: `menu`, or nobody: the deepest that a CPU has idled long enough for, by `residency`."""
+    """Who chooses idle states: `menu`, `teo`; or nobody, by `residency`: the deepest that it has idled long enough for."""
     io_waiters: bool
     """A CPU on which tasks wait for I/O idles less deeply."""
+    polling: str
+    """How long an idle CPU polls before its governor chooses again: the values are in `polling.py`."""
     preemptible_rcu: bool
     """Where a kernel can be preempted, it is outside of RCU's readers (but for `rcu_inside`)."""
     stack_free: str

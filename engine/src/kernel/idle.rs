@@ -9,5 +9,21 @@ choice! {
         Residency = "residency",
         /// A governor that guesses for how long the CPU is going to idle.
         Menu = "menu",
+        /// One that counts how often the CPU was woken before the next timer.
+        Teo = "teo",
+    }
+}
+
+choice! {
+    /// How long an idle CPU polls before its governor chooses again (`cpuidle_poll_time`).
+    pub enum Polling {
+        /// Until somebody is to run there.
+        Endless = "endless",
+        /// A sixteenth of a tick.
+        PartOfTick = "part_of_tick",
+        /// The residency of the first state that is deeper.
+        FirstResidency = "first_residency",
+        /// That of the first one with a residency of at least 10 us, and a sixteenth of a tick at most.
+        LongResidency = "long_residency",
     }
 }

@@ -49,7 +49,7 @@ class IdleExit:
         if idles <= 0:
             self._scheduler.schedule(cpu)
         else:
-            self._exit(cpu, idles + self._exit_time(cpu, self._ladder.deepest(idles, cpu.idles_for_io)))
+            self._exit(cpu, idles + self._exit_time(cpu, self._ladder.after(idles, cpu.idles_for_io)))
 
     def leave_idle(self, cpu: Cpu, interrupt: Time) -> None:
         """An interrupt that wakes `cpu` arrives in `interrupt`."""
@@ -67,7 +67,7 @@ class IdleExit:
         open_periods = 0.0
         for cpu in self._scheduler.cpus:
             if cpu.phase is Phase.IDLE:
-                open_periods += self._idling.joules(cpu, deepcopy(cpu.menu))
+                open_periods += self._idling.joules(cpu, deepcopy(cpu.governor))
             elif cpu.phase is Phase.IDLE_EXIT:
                 open_periods += self._exit_joules(cpu)
         return self.joules + open_periods

@@ -16,7 +16,7 @@ impl State {
         if arrives <= now {
             self.schedule(cpu);
         } else {
-            self.exit_idle(cpu, arrives + self.exit_time(cpu, self.idle_ladder.deepest(arrives - now, waiters)));
+            self.exit_idle(cpu, arrives + self.exit_time(cpu, self.idle_ladder.after(arrives - now, waiters)));
         }
     }
 
