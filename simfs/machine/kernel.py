@@ -125,7 +125,7 @@ class Kernel:
     delay_dequeue: bool
     """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
     governor: str
-    """Who chooses idle states: `menu`, `teo`; or nobody, by `residency`: the deepest that it has idled long enough for."""
+    """Who chooses idle states: `menu`, `teo`; or nobody, by `residency`: the deepest it has idled long enough for."""
     io_waiters: bool
     """A CPU on which tasks wait for I/O idles less deeply."""
     polling: str
