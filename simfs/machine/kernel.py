@@ -72,6 +72,20 @@ class Costs:
 
 
 @dataclass(frozen=True)
+class HaltPolling:
+    """How long a guest polls before it halts, and its host for who has halted."""
+
+    guest: Time
+    guest_start: Time
+    host_adapts: bool
+    """The host's time is adapted (`kvm_vcpu_halt`), not as the machine's idle states say."""
+    host: Time
+    host_start: Time
+    host_shrink: int
+    """By what the host's time is divided after a long halt; 0: it does not poll any more."""
+
+
+@dataclass(frozen=True)
 class Kernel:
     """Scheduler and lock code."""
 
@@ -125,7 +139,7 @@ class Kernel:
     delay_dequeue: bool
     """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
     governor: str
-    """Who chooses idle states: `menu`, `teo`; or nobody, by `residency`: the deepest it has idled long enough for."""
+    """Who chooses idle states: `menu`, `teo`, `haltpoll`; or nobody: the deepest it has idled long enough for."""
     io_waiters: bool
     """A CPU on which tasks wait for I/O idles less deeply."""
     polling: str
@@ -174,6 +188,7 @@ class Kernel:
     """How long who reports has it."""
     rcu_inside: float
     """The part of kernel code that is inside of RCU's readers, or is not preempted."""
+    halt_polling: HaltPolling
     idle_timer: Time
     """When a timer of an idle CPU rings of which nothing is known."""
     wakeup_lines: int
@@ -210,6 +225,7 @@ class Kernel:
             migration_cost=from_ns(constants["migration_cost"]),
             preemptible_rcu=rules["rcu.preemptible"],
             rcu_inside=constants["rcu_inside"],
+            halt_polling=_halt_polling(constants, rules["idle.host_polling"]),
             idle_timer=from_ns(constants["idle_timer"]),
             wakeup_lines=int(constants["wakeup_lines"]),
             woken_lines=int(constants["woken_lines"]),
@@ -217,6 +233,17 @@ class Kernel:
             **_times_of_code(constants, instruction),
             **_lock_constants(constants, kernel["tick_ns"]),
         )
+
+
+def _halt_polling(constants: Mapping[str, float], host: object) -> HaltPolling:
+    return HaltPolling(
+        guest=from_ns(constants["guest_halt_poll"]),
+        guest_start=from_ns(constants["guest_halt_poll_start"]),
+        host_adapts=host == "adaptive",
+        host=from_ns(constants["host_halt_poll"]),
+        host_start=from_ns(constants["host_halt_poll_start"]),
+        host_shrink=int(constants["host_halt_poll_shrink"]),
+    )
 
 
 def _times_of_code(constants: Mapping[str, float], instruction: float) -> dict[str, Any]:

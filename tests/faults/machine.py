@@ -389,6 +389,18 @@ MACHINE = [
         "if FAULT { pays } else { pays.min(self.polls_for) }",
     ),
     Fault(
+        "idle: a waker interrupts a guest's CPU that polls",
+        M + "sched/waking.rs",
+        "if interrupt && !polls {",
+        "if interrupt && (!polls || FAULT) {",
+    ),
+    Fault(
+        "idle: a host never polls for longer",
+        M + "cpus/haltpoll.rs",
+        "} else if self.host_polls_for < most && halted < most {",
+        "} else if self.host_polls_for < most && halted < most && !FAULT {",
+    ),
+    Fault(
         "idle: who has polled in vain learns that it idled for so long",
         M + "cpus/governor.rs",
         "let polled_in_vain = state == 0;",

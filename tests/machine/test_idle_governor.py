@@ -67,7 +67,7 @@ def sleepers(governor: str) -> Spec:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("governor", ["menu", "teo", "residency"])
+@pytest.mark.parametrize("governor", ["menu", "teo", "haltpoll", "residency"])
 def test_both_machines_idle_alike(governor: str) -> None:
     assert_same(sleepers(governor))
 

@@ -11,6 +11,18 @@ choice! {
         Menu = "menu",
         /// One that counts how often the CPU was woken before the next timer.
         Teo = "teo",
+        /// That of guests, which polls before it halts.
+        Haltpoll = "haltpoll",
+    }
+}
+
+choice! {
+    /// How long the host polls for a halted virtual CPU before it gives its own to others.
+    pub enum HostPolling {
+        /// As the machine's idle states say.
+        Fixed = "fixed",
+        /// As long as halts of the CPU make it pay (`kvm_vcpu_halt`).
+        Adaptive = "adaptive",
     }
 }
 

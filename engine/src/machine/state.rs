@@ -196,7 +196,7 @@ impl State {
             lock_code: LockCode::new(spec),
             idle_ladder: ladder(spec),
             cpus: (0..cpus)
-                .map(|_| Cpu::new(2 * from_ns(spec.kernel.constants.migration_cost), spec.kernel.rules.governor))
+                .map(|_| Cpu::new(2 * from_ns(spec.kernel.constants.migration_cost), &spec.kernel))
                 .collect(),
             idle,
             queued: CpuSet::default(),

@@ -67,18 +67,36 @@ class Governor(ABC):
             yield self.state, self.since, at
             self.learn(ladder, End(at, next_tick(self.since, tick) <= at, self.state == 0), tick)
             self.enter(ladder, at, self._rings, tick, self.waiters)
+        yield from self.parts(ladder, until)
+
+    def parts(self, ladder: IdleLadder, until: Time) -> Iterator[tuple[int, Time, Time]]:
+        """The states of the present stay, with their beginnings and ends."""
         yield self.state, self.since, until
+
+    def state_at(self, ladder: IdleLadder, now: Time) -> int:
+        """The state that it is in, by now."""
+        return self.state
+
+    def polls_until(self, ladder: IdleLadder) -> Time:
+        """When it gives polling up."""
+        return ladder.polls_until(self.since)
+
+    def polls(self, now: Time, ladder: IdleLadder) -> bool:
+        """Whether a virtual CPU sees by itself that somebody is to run (`set_nr_if_polling`)."""
+        return False
 
     def _chooses_anew(self, ladder: IdleLadder, tick: Time) -> Time:
         """When it does, unless it is woken before: a tick does not end its polling (`poll_idle`)."""
         if self.state == 0:
-            return ladder.polls_until(self.since)
+            return self.polls_until(ladder)
         return next_tick(self.since, tick) if self._ticks else NEVER
 
-    def wake(self, ladder: IdleLadder, now: Time, tick: Time) -> None:
-        """Take note of a wake-up."""
+    def wake(self, ladder: IdleLadder, now: Time, tick: Time) -> int:
+        """Take note of a wake-up, and return from which state."""
+        state = self.state_at(ladder, now)
         ticked = self._ticks and next_tick(self.since, tick) < now
         self.learn(ladder, End(now, ticked, polled_in_vain=False), tick)
+        return state
 
 
 def next_tick(since: Time, tick: Time) -> Time:
@@ -92,7 +110,9 @@ class Idling:
     def __init__(self, machine: Machine, ladder: IdleLadder) -> None:
         self._machine = machine
         self._ladder = ladder
-        self._governs = machine.kernel.governor != "residency" and ladder.has_choice
+        self._governs = machine.kernel.governor != "residency" and (
+            ladder.has_choice or machine.kernel.governor == "haltpoll"
+        )
         """Nobody chooses otherwise: a CPU is in the deepest state that it has idled long enough for."""
 
     def enter(self, cpu: Cpu) -> None:
@@ -112,8 +132,7 @@ class Idling:
         joules = self.joules(cpu, cpu.governor)
         if not self._governs:
             return self._ladder.after(self._machine.now - cpu.since, cpu.idles_for_io), joules
-        cpu.governor.wake(self._ladder, self._machine.now, self._machine.kernel.tick)
-        return cpu.governor.state, joules
+        return cpu.governor.wake(self._ladder, self._machine.now, self._machine.kernel.tick), joules
 
     def joules(self, cpu: Cpu, governor: Governor) -> float:
         """The energy (J) of the idling of a CPU so far, in the window; its governor chooses in the ticks up to now."""
@@ -129,5 +148,5 @@ class Idling:
         if not idles:
             return self._ladder.declared_exit(self._ladder.after(0))
         if self._governs:
-            return self._ladder.declared_exit(cpu.governor.state)
+            return self._ladder.declared_exit(cpu.governor.state_at(self._ladder, self._machine.now))
         return self._ladder.declared_exit(self._ladder.after(self._machine.now - cpu.since, cpu.idles_for_io))

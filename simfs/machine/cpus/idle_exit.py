@@ -60,7 +60,13 @@ class IdleExit:
 
     def delivery(self, cpu: Cpu, sender: Cpu | None) -> Time:
         """From sending an interrupt, if it takes one to wake somebody on `cpu`, to its arrival."""
-        return self._machine.costs.ipi_deliver if sender is not None and sender is not cpu else 0
+        if sender is None or sender is cpu or self.polls_in_guest(cpu):
+            return 0
+        return self._machine.costs.ipi_deliver
+
+    def polls_in_guest(self, cpu: Cpu) -> bool:
+        """Whether the idle CPU of a guest polls now."""
+        return cpu.phase is Phase.IDLE and cpu.governor.polls(self._machine.now, self._ladder)
 
     def energy(self) -> float:
         """Energy (J) of idle time in the window, periods in progress included; added up as natively."""

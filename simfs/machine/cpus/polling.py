@@ -29,5 +29,10 @@ def polls_for(rule: str, residencies: Sequence[Time], tick: Time, relax: Time) -
         limit = next(iter(residencies), tick)
     else:
         limit = min(next((time for time in residencies if time >= SHORT), part), part)
+    return until_look(limit, relax)
+
+
+def until_look(limit: Time, relax: Time) -> Time:
+    """When it looks at the clock first after more than `limit`."""
     look = ROUNDS * relax
     return max((limit // look + 1) * look if look else limit, LEAST)

@@ -13,6 +13,7 @@ from simfs.machine.chains import Reason
 from simfs.machine.clock import What
 from simfs.machine.cpus.cpu import Account, Cpu, IdleLadder, Phase
 from simfs.machine.cpus.governor import Governor, Idling
+from simfs.machine.cpus.haltpoll import Haltpoll
 from simfs.machine.cpus.idle_exit import IdleExit
 from simfs.machine.cpus.menu import Menu
 from simfs.machine.cpus.polling import polls_for
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
     from simfs.machine.machine import Machine
 
 
-GOVERNORS: dict[str, type[Governor]] = {"residency": Menu, "menu": Menu, "teo": Teo}
-"""What is known of CPUs, by the rule `idle.governor`; where that is `residency`, nobody asks."""
-
-
 class Scheduler:
     """Gives CPUs to tasks."""
 
@@ -54,8 +51,7 @@ class Scheduler:
         self.idling = Idling(machine, self.ladder)
         self.idle_exit = IdleExit(self)
         average_idle = 2 * machine.kernel.migration_cost
-        governor = GOVERNORS[machine.kernel.governor]
-        self.cpus = [Cpu(number, average_idle, governor()) for number in range(machine.topology.cpus)]
+        self.cpus = [Cpu(number, average_idle, _governor(machine)) for number in range(machine.topology.cpus)]
         self.idle: set[int] = {cpu.number for cpu in self.cpus}
         """CPUs without anything to run, those that are still switching to idle included."""
         self.address_spaces = AddressSpaces(machine)
@@ -312,6 +308,13 @@ class Scheduler:
             task.spinning = False  # it looks again when it comes to run
             self.segments.book_spin(task)
             self.preempt(cpu, other)
+
+
+def _governor(machine: Machine) -> Governor:
+    """What is known of a CPU, by the rule `idle.governor`; where that is `residency`, nobody asks."""
+    if machine.kernel.governor == "haltpoll":
+        return Haltpoll(machine.kernel.halt_polling, machine.costs.cpu_relax)
+    return Teo() if machine.kernel.governor == "teo" else Menu()
 
 
 def _polls_for(machine: Machine) -> Time:

@@ -2,14 +2,13 @@
 
 use super::governor::Governed;
 use super::topology::DOMAINS;
-use crate::kernel::idle::Governor;
 use crate::machine::sched::address_space::Mm;
 use crate::machine::sched::entity::{Entity, NICE_0};
 use crate::machine::sched::group::Contribution;
 use crate::machine::sched::load::Average;
 use crate::machine::sched::newidle::{LookCost, Success};
 use crate::machine::sched::run_queue::RunQueue;
-use crate::spec::IdleState;
+use crate::spec::{IdleState, KernelSpec};
 use crate::waist::time::{from_ns, Time};
 use crate::waist::{Account, CpuId, TaskId};
 
@@ -148,7 +147,7 @@ pub struct Cpu {
 
 impl Cpu {
     /// An idle CPU at time 0, which counts on idling for so long, and the governor of its idle states.
-    pub fn new(average_idle: Time, governor: Governor) -> Self {
+    pub fn new(average_idle: Time, kernel: &KernelSpec) -> Self {
         Self {
             current: None,
             phase: Phase::Idle(0),
@@ -162,7 +161,7 @@ impl Cpu {
             resched_sent: false,
             resched: 0,
             arrived: false,
-            governed: Governed::new(governor),
+            governed: Governed::new(kernel),
             io_waiters: 0,
             idles_for_io: 0,
             next_timer: 0,

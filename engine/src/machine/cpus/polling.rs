@@ -20,6 +20,11 @@ pub fn polls_for(rule: Polling, states: &[IdleState], tick: Time, relax: Time) -
         Polling::FirstResidency => residencies().next().unwrap_or(tick),
         Polling::LongResidency => residencies().find(|&time| time >= SHORT).unwrap_or(tick / 16).min(tick / 16),
     };
+    until_look(limit, relax)
+}
+
+/// When it looks at the clock first after more than `limit`.
+pub fn until_look(limit: Time, relax: Time) -> Time {
     let look = ROUNDS * relax;
     let looks = if look == 0 { limit } else { (limit / look + 1) * look };
     looks.max(LEAST)
