@@ -16,7 +16,7 @@ RULES = (
     "sched.groups", "sched.wake_scan", "sched.lazy_tlb", "sched.recent_cpu", "sched.waker_recent_cpu",
     "sched.kthread_stacking", "sched.wakeup_queue", "sched.descheduling", "sched.busiest", "sched.numa_imbalance",
     "sched.newidle", "sched.delay_dequeue", "lock.debug_spinlock", "lock.semaphore_wake_queue", "idle.governor",
-    "idle.io_waiters", "process.stack_free", "softirq.ksoftirqd_first", "time.wheel",
+    "idle.io_waiters", "idle.polling", "process.stack_free", "softirq.ksoftirqd_first", "time.wheel",
 )  # fmt: skip
 """Rules that are fields of `Kernel`, by their names there without the part before the dot."""
 
@@ -69,6 +69,20 @@ class Costs:
             resched_serve=from_ns(costs.get("resched_serve", 0)),
             cpu_relax=from_ns(costs["cpu_relax"]),
         )
+
+
+@dataclass(frozen=True)
+class HaltPolling:
+    """How long a guest polls before it halts, and its host for who has halted."""
+
+    guest: Time
+    guest_start: Time
+    host_adapts: bool
+    """The host's time is adapted (`kvm_vcpu_halt`), not as the machine's idle states say."""
+    host: Time
+    host_start: Time
+    host_shrink: int
+    """By what the host's time is divided after a long halt; 0: it does not poll any more."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +139,11 @@ class Kernel:
     delay_dequeue: bool
     """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
     governor: str
-    """Who chooses idle states: `menu`, or nobody: the deepest that a CPU has idled long enough for, by `residency`."""
+    """Who chooses idle states: `menu`, `teo`, `haltpoll`; or nobody: the deepest it has idled long enough for."""
     io_waiters: bool
     """A CPU on which tasks wait for I/O idles less deeply."""
+    polling: str
+    """How long an idle CPU polls before its governor chooses again: the values are in `polling.py`."""
     preemptible_rcu: bool
     """Where a kernel can be preempted, it is outside of RCU's readers (but for `rcu_inside`)."""
     stack_free: str
@@ -172,6 +188,7 @@ class Kernel:
     """How long who reports has it."""
     rcu_inside: float
     """The part of kernel code that is inside of RCU's readers, or is not preempted."""
+    halt_polling: HaltPolling
     idle_timer: Time
     """When a timer of an idle CPU rings of which nothing is known."""
     wakeup_lines: int
@@ -208,6 +225,7 @@ class Kernel:
             migration_cost=from_ns(constants["migration_cost"]),
             preemptible_rcu=rules["rcu.preemptible"],
             rcu_inside=constants["rcu_inside"],
+            halt_polling=_halt_polling(constants, rules["idle.host_polling"]),
             idle_timer=from_ns(constants["idle_timer"]),
             wakeup_lines=int(constants["wakeup_lines"]),
             woken_lines=int(constants["woken_lines"]),
@@ -215,6 +233,17 @@ class Kernel:
             **_times_of_code(constants, instruction),
             **_lock_constants(constants, kernel["tick_ns"]),
         )
+
+
+def _halt_polling(constants: Mapping[str, float], host: object) -> HaltPolling:
+    return HaltPolling(
+        guest=from_ns(constants["guest_halt_poll"]),
+        guest_start=from_ns(constants["guest_halt_poll_start"]),
+        host_adapts=host == "adaptive",
+        host=from_ns(constants["host_halt_poll"]),
+        host_start=from_ns(constants["host_halt_poll_start"]),
+        host_shrink=int(constants["host_halt_poll_shrink"]),
+    )
 
 
 def _times_of_code(constants: Mapping[str, float], instruction: float) -> dict[str, Any]:

@@ -379,8 +379,38 @@ MACHINE = [
     Fault(
         "idle: no state asks who waits for a device",
         M + "cpus/cpu.rs",
-        "take_while(|step| step.pays_from(waiters) <= idle)",
-        "take_while(|step| step.pays_from(if FAULT { 0 } else { waiters }) <= idle)",
+        "let pays = self.steps[state].pays_from(waiters);",
+        "let pays = self.steps[state].pays_from(if FAULT { 0 } else { waiters });",
+    ),
+    Fault(
+        "idle: a CPU polls without end",
+        M + "cpus/cpu.rs",
+        "pays.min(self.polls_for)",
+        "if FAULT { pays } else { pays.min(self.polls_for) }",
+    ),
+    Fault(
+        "idle: a waker interrupts a guest's CPU that polls",
+        M + "sched/waking.rs",
+        "if interrupt && !polls {",
+        "if interrupt && (!polls || FAULT) {",
+    ),
+    Fault(
+        "idle: a host never polls for longer",
+        M + "cpus/haltpoll.rs",
+        "} else if self.host_polls_for < most && halted < most {",
+        "} else if self.host_polls_for < most && halted < most && !FAULT {",
+    ),
+    Fault(
+        "idle: who has polled in vain learns that it idled for so long",
+        M + "cpus/governor.rs",
+        "let polled_in_vain = state == 0;",
+        "let polled_in_vain = state == 0 && !FAULT;",
+    ),
+    Fault(
+        "idle: teo counts who is woken before its timer as on time",
+        M + "cpus/teo.rs",
+        "_ => &mut self.intercepts[lasted],",
+        "_ => if FAULT { &mut self.hits[lasted] } else { &mut self.intercepts[lasted] },",
     ),
     Fault(
         "sched: a tick's timers wake before it accounts who runs",

@@ -50,7 +50,7 @@ scheduler_rules = st.fixed_dictionaries(
 def rules(own: str = "") -> st.SearchStrategy[dict[str, Value]]:
     """Values of some of the rules, which need not be of one era; `own`: more often those of this family."""
     known = vocabulary().rules.values()
-    near = [rule for rule in known if rule.name.startswith(("sched.", "vfs.", own or "sched."))]
+    near = [rule for rule in known if rule.name.startswith(("sched.", "vfs.", "idle.", own or "sched."))]
     chosen = st.sampled_from([*known, *near])
     one = chosen.flatmap(lambda rule: st.tuples(st.just(rule.name), st.sampled_from(rule.values)))
     return st.lists(one, max_size=8).map(dict)

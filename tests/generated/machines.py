@@ -31,6 +31,18 @@ caches = st.fixed_dictionaries(
     }
 )
 
+deeper_states = st.sampled_from(
+    [
+        [],
+        [{"name": "C6", "exit_ns": 9e4, "core_exit_ns": 2e4, "residency_ns": 2e5, "watts": 0.2}],
+        [
+            {"name": "C1E", "exit_ns": 1e4, "residency_ns": 2e4, "watts": 0.8},
+            {"name": "C6", "exit_ns": 9e4, "residency_ns": 5e6, "watts": 0.2},
+        ],
+    ]
+)
+"""Without any a governor has no choice; 5 ms are longer than most ticks."""
+
 cpu_numbers = st.one_of(st.integers(1, 8), st.sampled_from([12, 16, 24]))
 
 
@@ -44,7 +56,10 @@ def machines(draw: st.DrawFn) -> dict[str, Any]:
     for _ in range(3):
         shares.append(shares[-1] * draw(st.integers(1, cpus // shares[-1])))
     cheap = st.one_of(st.just(0.0), st.floats(0.1, 300))
-    states = [{"name": "C1", "exit_ns": draw(times), "residency_ns": 500.0, "watts": 1.5}]
+    states = [
+        {"name": "C1", "exit_ns": draw(times), "residency_ns": 500.0, "watts": 1.5},
+        *draw(deeper_states),
+    ]
     return {
         "cpus": cpus,
         **dict(zip(("cpus_per_core", "cpus_per_llc", "cpus_per_socket"), shares[1:], strict=True)),

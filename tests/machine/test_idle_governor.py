@@ -7,7 +7,7 @@ from machines import assert_same
 
 from engine import Spec, lock_cycle, simulate
 from simfs.machine.cpus.cpu import IdleLadder
-from simfs.machine.cpus.governor import Menu
+from simfs.machine.cpus.menu import Menu
 
 US = 10**6
 TICK = 4_000 * US
@@ -27,7 +27,7 @@ def after(*idled_us: int, to_timer: int = SECOND) -> Menu:
         menu.enter(LADDER, now, now + to_timer, TICK)
         now += us * US
         list(menu.idle(LADDER, now, TICK))
-        menu.wake(now)
+        menu.wake(LADDER, now, TICK)
         now += 10 * US
     menu.enter(LADDER, now, now + to_timer, TICK)
     return menu
@@ -67,7 +67,7 @@ def sleepers(governor: str) -> Spec:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("governor", ["menu", "residency"])
+@pytest.mark.parametrize("governor", ["menu", "teo", "haltpoll", "residency"])
 def test_both_machines_idle_alike(governor: str) -> None:
     assert_same(sleepers(governor))
 

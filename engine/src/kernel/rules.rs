@@ -112,6 +112,10 @@ rules! {
     "idle.governor" => governor: idle::Governor = idle::Governor::Residency;
     /// A CPU on which tasks wait for I/O idles less deeply (`performance_multiplier` of the `menu` governor).
     "idle.io_waiters" => io_waiters: bool = true;
+    /// How long an idle CPU polls before its governor chooses again (`cpuidle_poll_time`).
+    "idle.polling" => polling: idle::Polling = idle::Polling::LongResidency;
+    /// How long the host polls for a halted virtual CPU, with the governor `haltpoll` (`kvm_vcpu_halt`).
+    "idle.host_polling" => host_polling: idle::HostPolling = idle::HostPolling::Fixed;
     /// How exact the timers of the wheel are (`kernel/time/timer.c`).
     "time.wheel" => wheel: time::Wheel = time::Wheel::Levels;
     /// Where a kernel can be preempted, it is outside of RCU's readers (`CONFIG_PREEMPT_RCU`).

@@ -9,6 +9,7 @@ use super::constants::{Costs, Kernel};
 use super::cpus::cpu::{Cpu, IdleLadder};
 use super::cpus::cpu_set::CpuSet;
 use super::cpus::pace::Paces;
+use super::cpus::polling::polls_for;
 use super::cpus::topology::Topology;
 use super::cpus::turns::Turns;
 use super::device::Devices;
@@ -165,6 +166,14 @@ pub struct State {
     shuffle: Option<Xoshiro256PlusPlus>,
 }
 
+/// Its idle states, and for how long CPUs poll.
+fn ladder(spec: &RunSpec) -> IdleLadder {
+    let (machine, kernel) = (&spec.machine, &spec.kernel);
+    let (tick, relax) = (from_ns(kernel.tick_ns), from_ns(machine.costs.cpu_relax));
+    let polls_for = polls_for(kernel.rules.polling, &machine.idle_states, tick, relax);
+    IdleLadder::new(&machine.idle_states, machine.watts_active, polls_for)
+}
+
 impl State {
     /// A machine at time 0 with all CPUs idle.
     pub fn new(spec: &RunSpec) -> Self {
@@ -185,8 +194,10 @@ impl State {
             costs: Costs::new(&spec.machine.costs),
             kernel: Kernel::new(&spec.kernel, spec.machine.costs.instruction),
             lock_code: LockCode::new(spec),
-            idle_ladder: IdleLadder::new(&spec.machine.idle_states, spec.machine.watts_active),
-            cpus: (0..cpus).map(|_| Cpu::new(2 * from_ns(spec.kernel.constants.migration_cost))).collect(),
+            idle_ladder: ladder(spec),
+            cpus: (0..cpus)
+                .map(|_| Cpu::new(2 * from_ns(spec.kernel.constants.migration_cost), &spec.kernel))
+                .collect(),
             idle,
             queued: CpuSet::default(),
             overloaded: false,

@@ -115,5 +115,6 @@ constants! {
     code_rcu_thread, code_free_task, code_free_cred, code_free_map, code_free_area, code_free_dentry, code_free_proc,
     code_free_stack, code_vfree, code_lru_add, code_lru_release, code_lru_activate, code_unmap_page, code_free_page, lru_batch,
     code_alloc_fd, code_fd_install, code_close_fd, code_lookup_fd, code_fget, code_f_pos_lock, code_rehash, code_free_table,
-    rcu_inside, idle_timer, wakeup_lines, woken_lines,
+    rcu_inside, idle_timer, wakeup_lines, woken_lines, guest_halt_poll, guest_halt_poll_start, host_halt_poll, host_halt_poll_start,
+    host_halt_poll_shrink,
 }

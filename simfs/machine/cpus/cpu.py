@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
-from simfs.machine.cpus.governor import Menu
+from simfs.machine.cpus.governor import Governor
+from simfs.machine.cpus.polling import ENDLESS
 from simfs.machine.sched.entity import Entity
 from simfs.machine.sched.run_queue import Level, RunQueue
 from simfs.machine.time import Time, from_ns
@@ -54,12 +55,12 @@ class Cpu:
     number: int
     average_idle: Time
     """How long it idles on average (`rq->avg_idle`)."""
+    governor: Governor
+    """What the governor of idle states knows of it."""
     current: Task | None = None
     next: Task | None = None
     """To which task it is switching."""
     phase: Phase = Phase.IDLE
-    menu: Menu = field(default_factory=Menu)
-    """What the governor of idle states knows of it."""
     io_waiters: int = 0
     """How many tasks sleep here until a device has done a request (`rq->nr_iowait`)."""
     idles_for_io: int = 0
@@ -210,6 +211,8 @@ class IdleState:
     core_exit: Time
     exit: Time
     watts: float
+    target: Time
+    """The residency as its driver declares it, also for the shallowest."""
 
     def pays_from(self, waiters: int) -> Time:
         """How long a CPU has to idle for it, if `waiters` wait for I/O there.
@@ -225,7 +228,9 @@ class IdleLadder:
     The first state is to poll (`poll_idle`), which only who waits for I/O does here.
     """
 
-    def __init__(self, machine: Mapping[str, Any]) -> None:
+    def __init__(self, machine: Mapping[str, Any], polls_for: Time = ENDLESS) -> None:
+        self._polls_for = polls_for
+        """For how long a CPU polls before its governor chooses again."""
         self.watts_active: float = machine["watts_active"]
         states = [
             IdleState(
@@ -233,10 +238,11 @@ class IdleLadder:
                 from_ns(s.get("core_exit_ns", s["exit_ns"])),
                 from_ns(s["exit_ns"]),
                 float(s["watts"]),
+                from_ns(s["residency_ns"]),
             )
             for s in machine["idle_states"]
-        ] or [IdleState(0, 0, 0, self.watts_active)]
-        polls = IdleState(0, 0, 0, self.watts_active)
+        ] or [IdleState(0, 0, 0, self.watts_active, 0)]
+        polls = IdleState(0, 0, 0, self.watts_active, 0)
         self._states = [
             polls,
             replace(states[0], residency=0),
@@ -248,9 +254,39 @@ class IdleLadder:
         """Whether there is more than one."""
         return len(self._states) > 2
 
+    def __len__(self) -> int:
+        """How many states there are, polling included."""
+        return len(self._states)
+
+    def target(self, state: int) -> Time:
+        """The residency that a state's driver declares."""
+        return self._states[state].target
+
+    def core_exit(self, state: int) -> Time:
+        """Time to leave a state where another CPU keeps the package awake."""
+        return self._states[state].core_exit
+
     def deepest(self, idle: Time, waiters: int = 0) -> int:
         """The deepest state that pays for a stay of `idle` where `waiters` wait for I/O."""
         return sum(1 for _ in takewhile(lambda state: state.pays_from(waiters) <= idle, self._states)) - 1
+
+    def polls_until(self, since: Time) -> Time:
+        """When a CPU that polls since `since` gives that up."""
+        return since + self._polls_for
+
+    def _begins(self, state: int, waiters: int) -> Time:
+        """From when on a CPU is in a state, where nobody guesses and `waiters` wait for I/O.
+
+        Who has polled in vain idles in the shallowest state, though it does not pay: the kernel takes it that the guess
+        was wrong (`poll_time_limit` in `menu_update`).
+        """
+        pays = self._states[state].pays_from(waiters)
+        return min(pays, self._polls_for) if state == 1 else pays
+
+    def after(self, idle: Time, waiters: int = 0) -> int:
+        """The state that a CPU is in after `idle`, where nobody guesses and `waiters` wait for I/O."""
+        deeper = range(1, len(self._states))
+        return sum(1 for _ in takewhile(lambda state: self._begins(state, waiters) <= idle, deeper))
 
     def declared_exit(self, state: int) -> Time:
         """Time to leave a state as its driver declares it: the package sleeps, too."""
@@ -271,9 +307,9 @@ class IdleLadder:
 
     def joules(self, start: Time, end: Time, waiters: int) -> float:
         """Energy of an idle period from `start` to `end` after its beginning, where `waiters` wait for I/O."""
-        ends = [state.pays_from(waiters) for state in self._states[1:]] + [2**64]
+        begins = [self._begins(number, waiters) for number in range(len(self._states))] + [2**64]
         energy = 0.0
-        for state, until in zip(self._states, ends, strict=True):
-            span = max(min(end, until) - max(start, state.pays_from(waiters)), 0)
+        for state, (since, until) in zip(self._states, pairwise(begins), strict=True):
+            span = max(min(end, until) - max(start, since), 0)
             energy += state.watts * float(span) * 1e-12
         return energy

@@ -1,14 +1,13 @@
-"""Which idle state a CPU enters: the `menu` governor (`drivers/cpuidle/governors/menu.c`, as of 6.12).
+"""Which idle state a CPU enters, where a governor of the kernel chooses it (`drivers/cpuidle/governors`).
 
-It guesses for how long the CPU is going to idle, from the next timer times how wrong that was, and from the last eight
-times if they are alike, and takes the deepest state that pays for so long. If that is less than a tick, the tick goes
-on, and the CPU chooses anew in it.
+The parts that all governors have.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from simfs.machine.time import Time
 
@@ -16,88 +15,93 @@ if TYPE_CHECKING:
     from simfs.machine.cpus.cpu import Cpu, IdleLadder
     from simfs.machine.machine import Machine
 
-INTERVALS = 8
-RESOLUTION = 1024
-DECAY = 8
-BUCKETS = 6
-MAX_INTERESTING = 50_000
-"""Whoever idles longer has been predicted well (us)."""
-NEVER = 2**64 - 1
-US: Time = 1_000_000
+NEVER: Time = 2**64 - 1
 
 
-class Menu:
-    """What the governor knows of a CPU (`struct menu_device`); times in us unless told."""
+class End(NamedTuple):
+    """How a stay in a state has ended."""
+
+    at: Time
+    ticked: bool
+    """There was a tick."""
+    polled_in_vain: bool
+    """The CPU has polled for as long as it may (`poll_time_limit`)."""
+
+
+class Governor(ABC):
+    """What a governor knows of a CPU."""
 
     def __init__(self) -> None:
-        self._intervals = [0] * INTERVALS
-        self._next = 0
-        self._factors = [RESOLUTION * DECAY] * 2 * BUCKETS
-        """By the magnitude of the time to the next timer, what part of it the CPU idled, in 8192nds.
-
-        And the same where tasks wait for I/O.
-        """
-        self._rings: Time = 0
-        """When the next timer is known to ring (ps)."""
-        self._to_timer = 0
-        self._waiters = 0
-        """How many tasks wait for I/O there."""
         self.state = 0
         """The state that the CPU is in."""
-        self._since: Time = 0
+        self.since: Time = 0
+        """Since when it is in it."""
+        self.waiters = 0
+        """How many tasks wait for I/O there."""
+        self._rings: Time = 0
+        """When the next timer is known to ring."""
         self._ticks = False
+        """The tick goes on."""
+
+    @abstractmethod
+    def choose(self, ladder: IdleLadder, tick: Time) -> tuple[int, bool]:
+        """The state for a CPU that idles from now on, and whether the tick goes on."""
+
+    @abstractmethod
+    def learn(self, ladder: IdleLadder, end: End, tick: Time) -> None:
+        """What it was chosen for has come to an end."""
+
+    @property
+    def to_timer(self) -> Time:
+        """How long it was to the next timer."""
+        return max(self._rings - self.since, 0)
 
     def enter(self, ladder: IdleLadder, now: Time, rings: Time, tick: Time, waiters: int = 0) -> None:
-        """Begin to idle; `waiters` wait for I/O, the next timer is known to ring at `rings` (`menu_select`)."""
-        self._waiters = waiters
-        self._since, self._rings = now, rings
-        self._to_timer = max(rings - now, 0) // US
-        scale = RESOLUTION * DECAY
-        by_timer = (self._to_timer * self._factors[self._bucket()] + scale // 2) // scale
-        predicted = min(by_timer, self._typical()) * US
-        self._ticks = predicted < tick
-        self.state = ladder.deepest(min(predicted, tick - now % tick) if self._ticks else predicted, waiters)
+        """Begin to idle; `waiters` wait for I/O, the next timer is known to ring at `rings`."""
+        self.since, self._rings, self.waiters = now, rings, waiters
+        self.state, self._ticks = self.choose(ladder, tick)
 
     def idle(self, ladder: IdleLadder, until: Time, tick: Time) -> Iterator[tuple[int, Time, Time]]:
-        """Choose anew in the ticks before `until`. Each state comes with its beginning and end."""
-        while self._ticks and (next_tick := (self._since // tick + 1) * tick) < until:
-            yield self.state, self._since, next_tick
-            mistaken = self._to_timer > tick // US
-            self._note(9 * MAX_INTERESTING // 10 if mistaken else (next_tick - self._since) // US)
-            self.enter(ladder, next_tick, self._rings, tick, self._waiters)
-        yield self.state, self._since, until
+        """Choose anew in ticks before `until`, and where polling ends. Each state comes with its beginning and end."""
+        while (at := self._chooses_anew(ladder, tick)) < until:
+            yield self.state, self.since, at
+            self.learn(ladder, End(at, next_tick(self.since, tick) <= at, self.state == 0), tick)
+            self.enter(ladder, at, self._rings, tick, self.waiters)
+        yield from self.parts(ladder, until)
 
-    def wake(self, now: Time) -> None:
-        """Take note of a wake-up (`menu_update`)."""
-        self._note((now - self._since) // US)
+    def parts(self, ladder: IdleLadder, until: Time) -> Iterator[tuple[int, Time, Time]]:
+        """The states of the present stay, with their beginnings and ends."""
+        yield self.state, self.since, until
 
-    def _note(self, idled: int) -> None:
-        idled = min(idled, self._to_timer)
-        at = self._bucket()
-        well = self._to_timer == 0 or idled >= MAX_INTERESTING
-        part = RESOLUTION if well else RESOLUTION * idled // self._to_timer
-        self._factors[at] = max(self._factors[at] - self._factors[at] // DECAY + part, 1)
-        self._intervals[self._next] = idled
-        self._next = (self._next + 1) % INTERVALS
+    def state_at(self, ladder: IdleLadder, now: Time) -> int:
+        """The state that it is in, by now."""
+        return self.state
 
-    def _bucket(self) -> int:
-        """`which_bucket`."""
-        magnitude = sum(self._to_timer >= limit for limit in (10, 100, 1_000, 10_000, 100_000))
-        return magnitude + (BUCKETS if self._waiters else 0)
+    def polls_until(self, ladder: IdleLadder) -> Time:
+        """When it gives polling up."""
+        return ladder.polls_until(self.since)
 
-    def _typical(self) -> int:
-        """`get_typical_interval`: the mean of the last intervals, without the longest quarter if need be."""
-        kept = self._intervals
-        while longest := max(kept):
-            mean = sum(kept) // len(kept)
-            variance = sum((interval - mean) ** 2 for interval in kept) // len(kept)
-            most_are_kept = len(kept) * 4 >= INTERVALS * 3
-            if variance <= 400 or (most_are_kept and mean * mean > 36 * variance):
-                return mean
-            if len(kept) * 4 <= INTERVALS * 3:
-                break
-            kept = [interval for interval in kept if interval < longest]
-        return NEVER
+    def polls(self, now: Time, ladder: IdleLadder) -> bool:
+        """Whether a virtual CPU sees by itself that somebody is to run (`set_nr_if_polling`)."""
+        return False
+
+    def _chooses_anew(self, ladder: IdleLadder, tick: Time) -> Time:
+        """When it does, unless it is woken before: a tick does not end its polling (`poll_idle`)."""
+        if self.state == 0:
+            return self.polls_until(ladder)
+        return next_tick(self.since, tick) if self._ticks else NEVER
+
+    def wake(self, ladder: IdleLadder, now: Time, tick: Time) -> int:
+        """Take note of a wake-up, and return from which state."""
+        state = self.state_at(ladder, now)
+        ticked = self._ticks and next_tick(self.since, tick) < now
+        self.learn(ladder, End(now, ticked, polled_in_vain=False), tick)
+        return state
+
+
+def next_tick(since: Time, tick: Time) -> Time:
+    """The first tick after a moment."""
+    return (since // tick + 1) * tick
 
 
 class Idling:
@@ -106,7 +110,9 @@ class Idling:
     def __init__(self, machine: Machine, ladder: IdleLadder) -> None:
         self._machine = machine
         self._ladder = ladder
-        self._governs = machine.kernel.governor == "menu" and ladder.has_choice
+        self._governs = machine.kernel.governor != "residency" and (
+            ladder.has_choice or machine.kernel.governor == "haltpoll"
+        )
         """Nobody chooses otherwise: a CPU is in the deepest state that it has idled long enough for."""
 
     def enter(self, cpu: Cpu) -> None:
@@ -114,7 +120,7 @@ class Idling:
         if self._governs:
             kernel, now = self._machine.kernel, self._machine.now
             rings = cpu.next_timer if cpu.next_timer > now else now + kernel.idle_timer
-            cpu.menu.enter(self._ladder, now, rings, kernel.tick, cpu.idles_for_io)
+            cpu.governor.enter(self._ladder, now, rings, kernel.tick, cpu.idles_for_io)
 
     def note_timer(self, cpu: Cpu, at: Time) -> None:
         """Take note of a timer of a CPU that is to ring at a time."""
@@ -123,27 +129,24 @@ class Idling:
 
     def end(self, cpu: Cpu) -> tuple[int, float]:
         """Wake an idle CPU. Returns its state and the energy (J) of its idling in the window."""
-        joules = self.joules(cpu, cpu.menu)
+        joules = self.joules(cpu, cpu.governor)
         if not self._governs:
-            return self._ladder.deepest(self._machine.now - cpu.since, cpu.idles_for_io), joules
-        cpu.menu.wake(self._machine.now)
-        return cpu.menu.state, joules
+            return self._ladder.after(self._machine.now - cpu.since, cpu.idles_for_io), joules
+        return cpu.governor.wake(self._ladder, self._machine.now, self._machine.kernel.tick), joules
 
-    def joules(self, cpu: Cpu, menu: Menu) -> float:
+    def joules(self, cpu: Cpu, governor: Governor) -> float:
         """The energy (J) of the idling of a CPU so far, in the window; its governor chooses in the ticks up to now."""
         now, window, joules = self._machine.now, self._machine.window_start, 0.0
         if not self._governs:
             return self._ladder.joules(max(window - cpu.since, 0), now - cpu.since, cpu.idles_for_io)
-        for state, start, end in menu.idle(self._ladder, now, self._machine.kernel.tick):
+        for state, start, end in governor.idle(self._ladder, now, self._machine.kernel.tick):
             joules += self._ladder.stay_joules(state, max(end - max(start, window), 0))
         return joules
 
     def declared_exit(self, cpu: Cpu, *, idles: bool) -> Time:
         """How long a CPU takes to wake, as the driver declares it (`idle_get_state`); it may not idle yet."""
         if not idles:
-            return self._ladder.declared_exit(self._ladder.deepest(0))
+            return self._ladder.declared_exit(self._ladder.after(0))
         if self._governs:
-            return self._ladder.declared_exit(cpu.menu.state)
-        return self._ladder.declared_exit(
-            self._ladder.deepest(self._machine.now - cpu.since, cpu.idles_for_io)
-        )
+            return self._ladder.declared_exit(cpu.governor.state_at(self._ladder, self._machine.now))
+        return self._ladder.declared_exit(self._ladder.after(self._machine.now - cpu.since, cpu.idles_for_io))

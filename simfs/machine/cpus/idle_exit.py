@@ -49,7 +49,7 @@ class IdleExit:
         if idles <= 0:
             self._scheduler.schedule(cpu)
         else:
-            self._exit(cpu, idles + self._exit_time(cpu, self._ladder.deepest(idles, cpu.idles_for_io)))
+            self._exit(cpu, idles + self._exit_time(cpu, self._ladder.after(idles, cpu.idles_for_io)))
 
     def leave_idle(self, cpu: Cpu, interrupt: Time) -> None:
         """An interrupt that wakes `cpu` arrives in `interrupt`."""
@@ -60,14 +60,20 @@ class IdleExit:
 
     def delivery(self, cpu: Cpu, sender: Cpu | None) -> Time:
         """From sending an interrupt, if it takes one to wake somebody on `cpu`, to its arrival."""
-        return self._machine.costs.ipi_deliver if sender is not None and sender is not cpu else 0
+        if sender is None or sender is cpu or self.polls_in_guest(cpu):
+            return 0
+        return self._machine.costs.ipi_deliver
+
+    def polls_in_guest(self, cpu: Cpu) -> bool:
+        """Whether the idle CPU of a guest polls now."""
+        return cpu.phase is Phase.IDLE and cpu.governor.polls(self._machine.now, self._ladder)
 
     def energy(self) -> float:
         """Energy (J) of idle time in the window, periods in progress included; added up as natively."""
         open_periods = 0.0
         for cpu in self._scheduler.cpus:
             if cpu.phase is Phase.IDLE:
-                open_periods += self._idling.joules(cpu, deepcopy(cpu.menu))
+                open_periods += self._idling.joules(cpu, deepcopy(cpu.governor))
             elif cpu.phase is Phase.IDLE_EXIT:
                 open_periods += self._exit_joules(cpu)
         return self.joules + open_periods

@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING
 from simfs.machine.chains import Reason
 from simfs.machine.clock import What
 from simfs.machine.cpus.cpu import Account, Cpu, IdleLadder, Phase
-from simfs.machine.cpus.governor import Idling
+from simfs.machine.cpus.governor import Governor, Idling
+from simfs.machine.cpus.haltpoll import Haltpoll
 from simfs.machine.cpus.idle_exit import IdleExit
+from simfs.machine.cpus.menu import Menu
+from simfs.machine.cpus.polling import polls_for
 from simfs.machine.cpus.segments import Segments
 from simfs.machine.cpus.smt import Siblings
+from simfs.machine.cpus.teo import Teo
 from simfs.machine.sched.address_space import AddressSpaces
 from simfs.machine.sched.balance import Balance
 from simfs.machine.sched.cfs import Cfs
@@ -31,7 +35,7 @@ from simfs.machine.sched.wakeups import Wakeups
 from simfs.machine.softirq import Softirqs
 from simfs.machine.task import Task
 from simfs.machine.task_state import Status
-from simfs.machine.time import Time
+from simfs.machine.time import Time, from_ns
 from simfs.machine.workers import Workers
 
 if TYPE_CHECKING:
@@ -43,11 +47,11 @@ class Scheduler:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.ladder = IdleLadder(machine.spec["machine"])
+        self.ladder = IdleLadder(machine.spec["machine"], _polls_for(machine))
         self.idling = Idling(machine, self.ladder)
         self.idle_exit = IdleExit(self)
         average_idle = 2 * machine.kernel.migration_cost
-        self.cpus = [Cpu(number, average_idle) for number in range(machine.topology.cpus)]
+        self.cpus = [Cpu(number, average_idle, _governor(machine)) for number in range(machine.topology.cpus)]
         self.idle: set[int] = {cpu.number for cpu in self.cpus}
         """CPUs without anything to run, those that are still switching to idle included."""
         self.address_spaces = AddressSpaces(machine)
@@ -304,6 +308,18 @@ class Scheduler:
             task.spinning = False  # it looks again when it comes to run
             self.segments.book_spin(task)
             self.preempt(cpu, other)
+
+
+def _governor(machine: Machine) -> Governor:
+    """What is known of a CPU, by the rule `idle.governor`; where that is `residency`, nobody asks."""
+    if machine.kernel.governor == "haltpoll":
+        return Haltpoll(machine.kernel.halt_polling, machine.costs.cpu_relax)
+    return Teo() if machine.kernel.governor == "teo" else Menu()
+
+
+def _polls_for(machine: Machine) -> Time:
+    residencies = [from_ns(state["residency_ns"]) for state in machine.spec["machine"]["idle_states"]]
+    return polls_for(machine.kernel.polling, residencies, machine.kernel.tick, machine.costs.cpu_relax)
 
 
 def _rules(machine: Machine) -> Rules:

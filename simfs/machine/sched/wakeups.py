@@ -133,7 +133,8 @@ class Wakeups:
             target.owed_irq += costs.wakeup - wakeup + lines_back + costs.resched_serve
         else:
             target.before_switch += costs.wakeup - wakeup + lines_back
-        waker.segment.debt += max(wakeup + lines - fetched, 0) + (costs.ipi_send if interrupt else 0)
+        sends = interrupt and not self._scheduler.idle_exit.polls_in_guest(target)
+        waker.segment.debt += max(wakeup + lines - fetched, 0) + (costs.ipi_send if sends else 0)
         return Waker(waker.cpu, self._machine.now + waker.segment.debt, waker)
 
     def enqueue(self, task: Task, cpu: Cpu, entering: Entering, by: Waker | None) -> None:

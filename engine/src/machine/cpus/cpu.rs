@@ -1,6 +1,6 @@
 //! One CPU: what it does now, what it has done (exact time accounts), and how deeply it idles.
 
-use super::governor::Menu;
+use super::governor::Governed;
 use super::topology::DOMAINS;
 use crate::machine::sched::address_space::Mm;
 use crate::machine::sched::entity::{Entity, NICE_0};
@@ -8,7 +8,7 @@ use crate::machine::sched::group::Contribution;
 use crate::machine::sched::load::Average;
 use crate::machine::sched::newidle::{LookCost, Success};
 use crate::machine::sched::run_queue::RunQueue;
-use crate::spec::IdleState;
+use crate::spec::{IdleState, KernelSpec};
 use crate::waist::time::{from_ns, Time};
 use crate::waist::{Account, CpuId, TaskId};
 
@@ -107,7 +107,7 @@ pub struct Cpu {
     /// Counts these interrupts.
     pub resched: u32,
     /// What the governor of idle states knows of it.
-    pub menu: Menu,
+    pub governed: Governed,
     /// How many tasks sleep here until a device has done a request (`rq->nr_iowait`).
     pub io_waiters: u32,
     /// How many did when it had nothing to run last, where its governor minds.
@@ -146,8 +146,8 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// An idle CPU at time 0, which counts on idling for so long.
-    pub fn new(average_idle: Time) -> Self {
+    /// An idle CPU at time 0, which counts on idling for so long, and the governor of its idle states.
+    pub fn new(average_idle: Time, kernel: &KernelSpec) -> Self {
         Self {
             current: None,
             phase: Phase::Idle(0),
@@ -161,7 +161,7 @@ impl Cpu {
             resched_sent: false,
             resched: 0,
             arrived: false,
-            menu: Menu::new(),
+            governed: Governed::new(kernel),
             io_waiters: 0,
             idles_for_io: 0,
             next_timer: 0,
@@ -290,12 +290,16 @@ impl Cpu {
 pub struct IdleLadder {
     steps: Vec<Step>,
     watts_active: f64,
+    /// For how long a CPU polls before its governor chooses again.
+    polls_for: Time,
 }
 
 /// One of them.
 #[derive(Clone, Debug)]
 struct Step {
     residency: Time,
+    /// The same as its driver declares it, also for the shallowest.
+    target: Time,
     core_exit: Time,
     exit: Time,
     watts: f64,
@@ -307,6 +311,7 @@ impl Step {
     fn new(state: &IdleState) -> Self {
         Self {
             residency: from_ns(state.residency_ns),
+            target: from_ns(state.residency_ns),
             core_exit: from_ns(state.core_exit_ns.unwrap_or(state.exit_ns)),
             exit: from_ns(state.exit_ns),
             watts: state.watts,
@@ -316,7 +321,7 @@ impl Step {
 
     /// A state that takes no time to leave.
     fn at_once(watts: f64) -> Self {
-        Self { residency: 0, core_exit: 0, exit: 0, watts, before: 0.0 }
+        Self { residency: 0, target: 0, core_exit: 0, exit: 0, watts, before: 0.0 }
     }
 
     /// Energy (joules) of a stay of `time` in it.
@@ -333,8 +338,9 @@ impl Step {
 }
 
 impl IdleLadder {
-    /// From a machine profile's states, shallowest first. A machine without any wakes at once and saves nothing.
-    pub fn new(states: &[IdleState], watts_active: f64) -> Self {
+    /// From a machine profile's states, shallowest first, where a CPU polls for so long at most. A machine without any wakes at once
+    /// and saves nothing.
+    pub fn new(states: &[IdleState], watts_active: f64, polls_for: Time) -> Self {
         let mut steps = vec![Step::at_once(watts_active)];
         steps.extend(states.iter().map(Step::new));
         if states.is_empty() {
@@ -345,7 +351,7 @@ impl IdleLadder {
             let (begins, last) = (steps[at].residency, &steps[at - 1]);
             steps[at].before = last.before + last.stay_joules(begins.saturating_sub(last.residency));
         }
-        Self { steps, watts_active }
+        Self { steps, watts_active, polls_for }
     }
 
     /// Whether there is more than one.
@@ -353,9 +359,45 @@ impl IdleLadder {
         self.steps.len() > 2
     }
 
+    /// How many states there are, polling included.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The residency that a state's driver declares.
+    pub fn target(&self, state: usize) -> Time {
+        self.steps[state].target
+    }
+
+    /// Time to leave `state` where another CPU keeps the package awake.
+    pub fn core_exit(&self, state: usize) -> Time {
+        self.steps[state].core_exit
+    }
+
     /// The deepest state that pays for a stay of `idle` where `waiters` wait for I/O.
     pub fn deepest(&self, idle: Time, waiters: u32) -> usize {
         self.steps.iter().take_while(|step| step.pays_from(waiters) <= idle).count() - 1
+    }
+
+    /// When a CPU that polls since `since` gives that up.
+    pub fn polls_until(&self, since: Time) -> Time {
+        since.saturating_add(self.polls_for)
+    }
+
+    /// From when on a CPU is in a state, where nobody guesses and `waiters` wait for I/O. Who has polled in vain idles in the
+    /// shallowest state, though it does not pay: the kernel takes it that the guess was wrong (`poll_time_limit` in `menu_update`).
+    fn begins(&self, state: usize, waiters: u32) -> Time {
+        let pays = self.steps[state].pays_from(waiters);
+        if state == 1 {
+            pays.min(self.polls_for)
+        } else {
+            pays
+        }
+    }
+
+    /// The state that a CPU is in after `idle`, where nobody guesses and `waiters` wait for I/O.
+    pub fn after(&self, idle: Time, waiters: u32) -> usize {
+        (1..self.steps.len()).take_while(|&state| self.begins(state, waiters) <= idle).count()
     }
 
     /// Time to leave `state` as its driver declares it: the package sleeps, too.
@@ -384,11 +426,11 @@ impl IdleLadder {
     }
 
     /// Of an idle period that lasts from `from` to `to` after its beginning, where `waiters` wait for I/O: the state that it ends in
-    /// ([`IdleLadder::deepest`]) and its energy (joules). States are in the order of what they pay for.
+    /// ([`IdleLadder::after`]) and its energy (joules). States are in the order of what they pay for.
     #[inline]
     pub fn stay(&self, from: Time, to: Time, waiters: u32) -> (usize, f64) {
         if from > 0 || waiters > 0 {
-            return (self.deepest(to, waiters), self.joules(from, to, waiters));
+            return (self.after(to, waiters), self.joules(from, to, waiters));
         }
         let mut state = 0;
         while self.steps.get(state + 1).is_some_and(|next| next.residency <= to) {
@@ -400,11 +442,13 @@ impl IdleLadder {
 
     #[cold]
     fn joules(&self, from: Time, to: Time, waiters: u32) -> f64 {
-        let ends = self.steps[1..].iter().map(|next| next.pays_from(waiters)).chain([Time::MAX]);
-        let stays = |(step, end): (&Step, Time)| {
-            step.stay_joules(to.min(end).saturating_sub(from.max(step.pays_from(waiters))))
+        let begins = |state: usize| match state {
+            state if state < self.steps.len() => self.begins(state, waiters),
+            _ => Time::MAX,
         };
-        self.steps.iter().zip(ends).map(stays).sum()
+        let stay =
+            |(at, step): (usize, &Step)| step.stay_joules(to.min(begins(at + 1)).saturating_sub(from.max(begins(at))));
+        self.steps.iter().enumerate().map(stay).sum()
     }
 }
 
@@ -422,10 +466,10 @@ mod tests {
             watts,
         };
         let states = [state(1e3, 1e3, 1.7), state(4e3, 4e3, 0.9), state(17e4, 6e5, 0.3)];
-        let ladder = IdleLadder::new(&states, 3.1);
+        let ladder = IdleLadder::new(&states, 3.1, from_ns(1e4));
         for to in (0..2_000).map(|step| from_ns(f64::from(step * step) / 3.0)) {
             for (from, waiters) in [(0, 0), (to / 3, 0), (0, 2)] {
-                let stay = (ladder.deepest(to, waiters), ladder.joules(from, to, waiters));
+                let stay = (ladder.after(to, waiters), ladder.joules(from, to, waiters));
                 assert_eq!(ladder.stay(from, to, waiters), stay);
             }
         }

@@ -1,128 +1,220 @@
-//! Which idle state a CPU enters: the `menu` governor (`drivers/cpuidle/governors/menu.c`, as of 6.12).
-//!
-//! It guesses for how long the CPU is going to idle, from the next timer times how wrong that was, and from the last eight
-//! times if they are alike, and takes the deepest state that pays for so long. If that is less than a tick, the tick goes on,
-//! and the CPU chooses anew in it.
+//! Which idle state a CPU enters, where a governor of the kernel chooses it (`drivers/cpuidle/governors`): the parts that all have.
 
 use super::cpu::{IdleLadder, Phase};
+use super::haltpoll::Haltpoll;
+use super::menu::Menu;
+use super::polling::until_look;
+use super::teo::Teo;
 use crate::kernel::idle::Governor;
 use crate::machine::state::State;
+use crate::spec::KernelSpec;
 use crate::waist::time::Time;
 use crate::waist::CpuId;
 
-const INTERVALS: usize = 8;
-const RESOLUTION: u64 = 1024;
-const DECAY: u64 = 8;
-const BUCKETS: usize = 6;
-/// Whoever idles longer has been predicted well (`MAX_INTERESTING`, us).
-const MAX_INTERESTING: u64 = 50_000;
-const US: Time = 1_000_000;
-
-/// What the governor knows of a CPU (`struct menu_device`); times in us unless told.
-#[derive(Clone, Debug)]
-pub struct Menu {
-    intervals: [u64; INTERVALS],
-    next: usize,
-    /// By the magnitude of the time to the next timer, what part of it the CPU idled, in 8192nds; and the same where tasks wait for I/O.
-    factors: [u64; 2 * BUCKETS],
-    /// When the next timer is known to ring (ps), and how long that was when it entered the state.
-    rings: Time,
-    to_timer: u64,
-    /// How many tasks wait for I/O there.
-    waiters: u32,
-    /// The state that the CPU is in.
+/// Of an idle CPU: the state that it is in, and what was known when that was chosen.
+#[derive(Clone, Debug, Default)]
+pub struct Stay {
+    /// The state.
     pub state: usize,
     /// Since when it is in it.
-    since: Time,
+    pub since: Time,
+    /// How many tasks wait for I/O there.
+    pub waiters: u32,
+    /// When the next timer is known to ring.
+    rings: Time,
     /// The tick goes on.
     ticks: bool,
 }
 
-impl Menu {
+impl Stay {
+    /// How long it was to the next timer.
+    pub fn to_timer(&self) -> Time {
+        self.rings.saturating_sub(self.since)
+    }
+}
+
+/// What a governor chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// The state.
+    pub state: usize,
+    /// The tick goes on, and the CPU chooses anew in it.
+    pub ticks: bool,
+}
+
+/// How a stay in a state has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// When.
+    pub at: Time,
+    /// There was a tick.
+    pub ticked: bool,
+    /// The CPU has polled for as long as it may (`poll_time_limit`).
+    pub polled_in_vain: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Guess {
+    Menu(Menu),
+    Teo(Teo),
+    Haltpoll(Haltpoll),
+}
+
+/// What the governor knows of a CPU.
+#[derive(Clone, Debug)]
+pub struct Governed {
+    stay: Stay,
+    guess: Guess,
+}
+
+impl Governed {
     /// Of a CPU that has never idled.
-    pub fn new() -> Self {
-        let factors = [RESOLUTION * DECAY; 2 * BUCKETS];
-        let (intervals, next) = ([0; INTERVALS], 0);
-        Self { intervals, next, factors, rings: 0, to_timer: 0, waiters: 0, state: 0, since: 0, ticks: false }
+    pub fn new(kernel: &KernelSpec) -> Self {
+        let guess = match kernel.rules.governor {
+            Governor::Menu | Governor::Residency => Guess::Menu(Menu::new()),
+            Governor::Teo => Guess::Teo(Teo::new()),
+            Governor::Haltpoll => Guess::Haltpoll(Haltpoll::new(kernel)),
+        };
+        Self { stay: Stay::default(), guess }
     }
 
-    /// The CPU begins to idle, `waiters` wait for I/O there, and its next timer is known to ring at `rings` (`menu_select`).
+    /// The state that the CPU is in by `now`.
+    pub fn state(&self, ladder: &IdleLadder, now: Time) -> usize {
+        match (&self.guess, self.stay.state) {
+            (Guess::Haltpoll(haltpoll), 1) => haltpoll.halted(ladder, now - self.stay.since),
+            (_, state) => state,
+        }
+    }
+
+    /// Whether a virtual CPU polls at `now`: it sees by itself that somebody is to run, and a waker need not interrupt it
+    /// (`set_nr_if_polling`).
+    fn polls(&self, now: Time, relax: Time) -> bool {
+        match &self.guess {
+            Guess::Haltpoll(haltpoll) if self.stay.state == 0 => {
+                now <= self.stay.since + until_look(haltpoll.polls_for, relax)
+            }
+            _ => false,
+        }
+    }
+
+    /// The states of the present stay up to `until`: the host's are not chosen.
+    fn parts(&self, ladder: &IdleLadder, until: Time, stays: &mut impl FnMut(usize, Time, Time)) {
+        let since = self.stay.since;
+        let Guess::Haltpoll(haltpoll) = &self.guess else {
+            return stays(self.stay.state, since, until);
+        };
+        if self.stay.state == 0 {
+            return stays(0, since, until);
+        }
+        for state in 1..ladder.len() {
+            let begins = since + haltpoll.begins(ladder, state);
+            let next = if state + 1 < ladder.len() { since + haltpoll.begins(ladder, state + 1) } else { until };
+            if begins < until {
+                stays(state, begins, next.min(until));
+            }
+        }
+    }
+
+    /// The CPU begins to idle, `waiters` wait for I/O there, and its next timer is known to ring at `rings`.
     pub fn enter(&mut self, ladder: &IdleLadder, now: Time, rings: Time, tick: Time, waiters: u32) {
-        self.waiters = waiters;
-        self.since = now;
-        self.rings = rings;
-        self.to_timer = rings.saturating_sub(now) / US;
-        let by_timer = (self.to_timer * self.factors[self.bucket()] + RESOLUTION * DECAY / 2) / (RESOLUTION * DECAY);
-        let predicted = by_timer.min(self.typical()) * US;
-        self.ticks = predicted < tick;
-        let until_tick = tick - now % tick;
-        self.state = ladder.deepest(if self.ticks { predicted.min(until_tick) } else { predicted }, waiters);
+        let stay = &mut self.stay;
+        (stay.since, stay.rings, stay.waiters) = (now, rings, waiters);
+        let chosen = match &mut self.guess {
+            Guess::Menu(menu) => menu.choose(ladder, stay, tick),
+            Guess::Teo(teo) => teo.choose(ladder, stay, tick),
+            Guess::Haltpoll(haltpoll) => haltpoll.choose(),
+        };
+        (stay.state, stay.ticks) = (chosen.state, chosen.ticks);
     }
 
-    /// The CPU has idled up to `until`: ticks before that have made it choose anew. Each state is told with its beginning and end.
-    pub fn idle(&mut self, ladder: &IdleLadder, until: Time, tick: Time, mut stay: impl FnMut(usize, Time, Time)) {
+    /// The CPU has idled up to `until`: before that, ticks and the ends of its polling have made it choose anew. Each state is told
+    /// with its beginning and end.
+    pub fn idle(&mut self, ladder: &IdleLadder, until: Time, pace: Pace, mut stays: impl FnMut(usize, Time, Time)) {
+        let Pace { tick, .. } = pace;
         loop {
-            let next_tick = (self.since / tick + 1) * tick;
-            if !self.ticks || next_tick >= until {
+            let Stay { state, since, rings, waiters, .. } = self.stay;
+            let at = self.chooses_anew(ladder, pace);
+            if at >= until {
                 break;
             }
-            stay(self.state, self.since, next_tick);
-            let mistaken = self.to_timer > tick / US;
-            self.note(if mistaken { 9 * MAX_INTERESTING / 10 } else { (next_tick - self.since) / US });
-            self.enter(ladder, next_tick, self.rings, tick, self.waiters);
+            stays(state, since, at);
+            let polled_in_vain = state == 0;
+            self.learn(ladder, End { at, ticked: next_tick(since, tick) <= at, polled_in_vain }, tick);
+            self.enter(ladder, at, rings, tick, waiters);
         }
-        stay(self.state, self.since, until);
+        self.parts(ladder, until, &mut stays);
     }
 
-    /// It is woken at `now` (`menu_update`).
-    pub fn wake(&mut self, now: Time) {
-        self.note((now - self.since) / US);
-    }
-
-    fn note(&mut self, idled: u64) {
-        let idled = idled.min(self.to_timer);
-        let bucket = self.bucket();
-        let factor = &mut self.factors[bucket];
-        let well = self.to_timer == 0 || idled >= MAX_INTERESTING;
-        *factor =
-            (*factor - *factor / DECAY + if well { RESOLUTION } else { RESOLUTION * idled / self.to_timer }).max(1);
-        self.intervals[self.next] = idled;
-        self.next = (self.next + 1) % INTERVALS;
-    }
-
-    /// `which_bucket`.
-    fn bucket(&self) -> usize {
-        let magnitude = [10, 100, 1_000, 10_000, 100_000].iter().take_while(|&&limit| self.to_timer >= limit).count();
-        magnitude + if self.waiters > 0 { BUCKETS } else { 0 }
-    }
-
-    /// `get_typical_interval`: the mean of the last intervals, without the longest quarter if need be, if they are alike.
-    fn typical(&self) -> u64 {
-        let mut most = u64::MAX;
-        loop {
-            let kept = || self.intervals.iter().copied().filter(|&interval| interval <= most);
-            let (count, longest) = (kept().count() as u64, kept().max().unwrap_or(0));
-            if longest == 0 {
-                return u64::MAX;
-            }
-            let mean = kept().sum::<u64>() / count;
-            let variance = kept().map(|interval| interval.abs_diff(mean).pow(2)).sum::<u64>() / count;
-            let most_are_kept = count * 4 >= INTERVALS as u64 * 3;
-            if variance <= 400 || most_are_kept && mean * mean > 36 * variance {
-                return mean;
-            }
-            if count * 4 <= INTERVALS as u64 * 3 {
-                return u64::MAX;
-            }
-            most = longest - 1;
+    /// When it does, unless it is woken before: a tick does not end its polling (`poll_idle`).
+    fn chooses_anew(&self, ladder: &IdleLadder, pace: Pace) -> Time {
+        match (&self.guess, self.stay.state) {
+            (Guess::Haltpoll(haltpoll), 0) => self.stay.since + until_look(haltpoll.polls_for, pace.relax),
+            (_, 0) => ladder.polls_until(self.stay.since),
+            _ if self.stay.ticks => next_tick(self.stay.since, pace.tick),
+            _ => Time::MAX,
         }
     }
+
+    /// It is woken at `now`, from the state that this returns.
+    pub fn wake(&mut self, ladder: &IdleLadder, now: Time, tick: Time) -> usize {
+        let state = self.state(ladder, now);
+        let ticked = self.stay.ticks && next_tick(self.stay.since, tick) < now;
+        self.learn(ladder, End { at: now, ticked, polled_in_vain: false }, tick);
+        state
+    }
+
+    fn learn(&mut self, ladder: &IdleLadder, end: End, tick: Time) {
+        match &mut self.guess {
+            Guess::Menu(menu) => menu.learn(&self.stay, &end, tick),
+            Guess::Teo(teo) => teo.learn(ladder, &self.stay, &end, tick),
+            Guess::Haltpoll(haltpoll) => haltpoll.learn(ladder, &self.stay, &end),
+        }
+    }
+}
+
+/// What goes by while a CPU idles.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// A tick.
+    pub tick: Time,
+    /// A round of `cpu_relax`.
+    pub relax: Time,
+}
+
+/// The first tick after a moment.
+fn next_tick(since: Time, tick: Time) -> Time {
+    (since / tick + 1) * tick
 }
 
 impl State {
     /// Whether a governor chooses idle states here.
     pub(super) fn governs(&self) -> bool {
-        self.kernel.rules.governor == Governor::Menu && self.idle_ladder.has_choice()
+        match self.kernel.rules.governor {
+            Governor::Residency => false,
+            Governor::Haltpoll => true,
+            Governor::Menu | Governor::Teo => self.idle_ladder.has_choice(),
+        }
+    }
+
+    /// Whether the idle `cpu` of a guest polls now.
+    pub(in crate::machine) fn polls_in_guest(&self, cpu: CpuId) -> bool {
+        self.kernel.rules.governor == Governor::Haltpoll
+            && matches!(self.cpus[cpu as usize].phase, Phase::Idle(_))
+            && self.cpus[cpu as usize].governed.polls(self.now, self.costs.cpu_relax)
+    }
+
+    /// The same, where `cpu` may have come to idle and its books not say so yet.
+    #[inline(always)]
+    pub(in crate::machine) fn finds_polling(&mut self, cpu: CpuId) -> bool {
+        if self.kernel.rules.governor != Governor::Haltpoll {
+            return false;
+        }
+        self.come_to_cpu(cpu);
+        self.polls_in_guest(cpu)
+    }
+
+    fn pace(&self) -> Pace {
+        Pace { tick: self.kernel.tick, relax: self.costs.cpu_relax }
     }
 
     /// `cpu` begins to idle, `at` a moment that may be past.
@@ -130,7 +222,7 @@ impl State {
         if self.governs() {
             let (rings, tick) = (self.rings(cpu, at), self.kernel.tick);
             let c = &mut self.cpus[cpu as usize];
-            c.menu.enter(&self.idle_ladder, at, rings, tick, c.idles_for_io);
+            c.governed.enter(&self.idle_ladder, at, rings, tick, c.idles_for_io);
         }
     }
 
@@ -168,17 +260,16 @@ impl State {
     fn end_governed_idle(&mut self, cpu: CpuId) -> (usize, f64) {
         let now = self.now;
         let joules = self.governed_joules(cpu);
-        let menu = &mut self.cpus[cpu as usize].menu;
-        menu.wake(now);
-        (menu.state, joules)
+        let (ladder, governed, tick) = (&self.idle_ladder, &mut self.cpus[cpu as usize].governed, self.kernel.tick);
+        (governed.wake(ladder, now, tick), joules)
     }
 
     /// Lets the governor of the idle `cpu` choose in the ticks up to now. Returns the energy (J) of its idling in the window.
     fn governed_joules(&mut self, cpu: CpuId) -> f64 {
-        let (now, window, tick) = (self.now, self.window_start, self.kernel.tick);
+        let (now, window, pace) = (self.now, self.window_start, self.pace());
         let mut joules = 0.0;
-        let (ladder, menu) = (&self.idle_ladder, &mut self.cpus[cpu as usize].menu);
-        menu.idle(ladder, now, tick, |state, from, to| {
+        let (ladder, governed) = (&self.idle_ladder, &mut self.cpus[cpu as usize].governed);
+        governed.idle(ladder, now, pace, |state, from, to| {
             joules += ladder.stay_joules(state, to.saturating_sub(from.max(window)));
         });
         joules
@@ -191,8 +282,8 @@ impl State {
             return self.idle_ladder.stay(from, to, self.cpus[cpu as usize].idles_for_io).1;
         }
         let mut joules = 0.0;
-        let mut menu = self.cpus[cpu as usize].menu.clone();
-        menu.idle(&self.idle_ladder, self.now, self.kernel.tick, |state, from, to| {
+        let mut governed = self.cpus[cpu as usize].governed.clone();
+        governed.idle(&self.idle_ladder, self.now, self.pace(), |state, from, to| {
             joules += self.idle_ladder.stay_joules(state, to.saturating_sub(from.max(self.window_start)));
         });
         joules
@@ -201,9 +292,9 @@ impl State {
     /// How long the idle `cpu` takes to wake, as the driver declares it (`idle_get_state`).
     pub(in crate::machine) fn declared_exit(&self, cpu: CpuId) -> Time {
         let state = match self.cpus[cpu as usize].phase {
-            Phase::Idle(_) if self.governs() => self.cpus[cpu as usize].menu.state,
-            Phase::Idle(since) => self.idle_ladder.deepest(self.now - since, self.cpus[cpu as usize].idles_for_io),
-            _ => self.idle_ladder.deepest(0, 0),
+            Phase::Idle(_) if self.governs() => self.cpus[cpu as usize].governed.state(&self.idle_ladder, self.now),
+            Phase::Idle(since) => self.idle_ladder.after(self.now - since, self.cpus[cpu as usize].idles_for_io),
+            _ => self.idle_ladder.after(0, 0),
         };
         self.idle_ladder.declared_exit(state)
     }

@@ -16,7 +16,7 @@ impl State {
         if arrives <= now {
             self.schedule(cpu);
         } else {
-            self.exit_idle(cpu, arrives + self.exit_time(cpu, self.idle_ladder.deepest(arrives - now, waiters)));
+            self.exit_idle(cpu, arrives + self.exit_time(cpu, self.idle_ladder.after(arrives - now, waiters)));
         }
     }
 
@@ -24,9 +24,10 @@ impl State {
     pub(in crate::machine) fn leave_idle(&mut self, cpu: CpuId, since: Time, from: Option<CpuId>, delay: Time) {
         let now = self.now;
         self.end_idling(cpu);
+        let arrives = now + delay + self.delivery(cpu, from);
         let (state, joules) = self.end_idle(cpu, since);
         self.idle_joules += joules;
-        self.exit_idle(cpu, now + delay + self.delivery(cpu, from) + self.exit_time(cpu, state));
+        self.exit_idle(cpu, arrives + self.exit_time(cpu, state));
     }
 
     /// How long `cpu` takes to leave an idle state. A package sleeps only with all its CPUs.
@@ -38,7 +39,7 @@ impl State {
     /// From sending an interrupt, if it takes one to wake somebody on `cpu`, to its arrival.
     #[inline(always)]
     pub(in crate::machine) fn delivery(&self, cpu: CpuId, from: Option<CpuId>) -> Time {
-        if from.is_some_and(|from| from != cpu) {
+        if from.is_some_and(|from| from != cpu) && !self.polls_in_guest(cpu) {
             self.costs.ipi_deliver
         } else {
             0

@@ -132,6 +132,7 @@ impl State {
         entering: Entering,
         left: bool,
     ) -> Waker {
+        let polls = self.finds_polling(target);
         let &mut Task { ref mut segment, cpu: own, .. } = &mut self.tasks[waker as usize];
         let lines = self.kernel.wakeup_lines * self.topology.beyond_socket(home, own);
         let lines_back = self.kernel.woken_lines * self.topology.beyond_socket(own, target);
@@ -145,7 +146,8 @@ impl State {
             }
             _ => c.before_switch += self.costs.wakeup - wakeup + lines_back,
         }
-        segment.debt += (wakeup + lines).saturating_sub(fetched) + if interrupt { self.costs.ipi_send } else { 0 };
+        segment.debt +=
+            (wakeup + lines).saturating_sub(fetched) + if interrupt && !polls { self.costs.ipi_send } else { 0 };
         Waker { cpu: own, done: self.now + segment.debt, task: Some(waker) }
     }
 
