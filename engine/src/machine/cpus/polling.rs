@@ -26,6 +26,6 @@ pub fn polls_for(rule: Polling, states: &[IdleState], tick: Time, relax: Time) -
 /// When it looks at the clock first after more than `limit`.
 pub fn until_look(limit: Time, relax: Time) -> Time {
     let look = ROUNDS * relax;
-    let looks = if look == 0 { limit } else { (limit / look + 1) * look };
+    let looks = limit.checked_div(look).map_or(limit, |full| (full + 1) * look);
     looks.max(LEAST)
 }
