@@ -14,6 +14,7 @@ ENGINE = Path(__file__).parents[2] / "engine" / "src"
 ONLY_IN_PART = {
     "smt_speed": "the factor beyond which nothing is modelled",
     "locks.spinlock": "how a scenario asks for paravirtual locks",
+    "teo": "that of 6.11 and 6.12 is modelled, others are not",
     "tlb": "what machines without one lack",
     "i_es_lock": "the lock is modelled, the shrinker that takes it is not",
     "mb_optimize_scan": "searches are those of the option switched off",
