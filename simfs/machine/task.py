@@ -364,6 +364,11 @@ class Task:
         if self.machine.kernel.preemption == "voluntary" and not self.preempt_off and self.need_resched:
             yield from self.reschedule()
 
+    def exit_to_user_mode(self) -> Steps:
+        """Give way where a system call is about to return, if the scheduler wants the CPU (`exit_to_user_mode_loop`)."""
+        if self.need_resched:
+            yield from self.reschedule()
+
     @property
     def need_resched(self) -> bool:
         """Whether another task should have this one's CPU."""

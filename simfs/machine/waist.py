@@ -433,6 +433,9 @@ class Waist:
     def _might_sleep(self, task: Task) -> Steps:
         return task.might_sleep()
 
+    def _exit_to_user_mode(self, task: Task) -> Steps:
+        return task.exit_to_user_mode()
+
     _steps: ClassVar[dict[str, Callable[..., Steps | Attempt]]] = {
         "run": _run,
         "run_turns": _run_turns,
@@ -449,4 +452,5 @@ class Waist:
         "exec": _exec,
         "cond_resched": _cond_resched,
         "might_sleep": _might_sleep,
+        "exit_to_user_mode": _exit_to_user_mode,
     }

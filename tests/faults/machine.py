@@ -6,6 +6,12 @@ from faults.fault import E, Fault, M
 
 MACHINE = [
     Fault(
+        "preemption: a call that is about to return does not give way",
+        M + "context.rs",
+        "        let wanted = self.state().need_resched(self.id);\n        if wanted {",
+        "        let wanted = self.state().need_resched(self.id);\n        if wanted && !FAULT {",
+    ),
+    Fault(
         "pvqspinlock: who makes the next one head does not wait for its store",
         M + "locks/paravirt.rs",
         "    drain(s, me);\n    if halted {",

@@ -68,16 +68,19 @@ impl<F> Recorded<F> {
     {
         let sb = self.fs.super_block();
         let Some(group) = sb.thread_groups.get(m.task()) else { return self.operation(m, call).await };
-        if let Some(file) = file {
-            sb.calls.open_files.get(m, file).await;
-            sb.calls.open_files.look_at_operations(m, file).await;
-        }
-        let answer = self.operation(m, call).await;
-        group.files.fdget(m, position).await;
-        if let Some(file) = file {
-            sb.calls.open_files.put(m, file).await;
-        }
-        answer
+        let looking_up = async move {
+            if let Some(file) = file {
+                sb.calls.open_files.get(m, file).await;
+                sb.calls.open_files.look_at_operations(m, file).await;
+            }
+            let answer = call.await;
+            group.files.fdget(m, position).await;
+            if let Some(file) = file {
+                sb.calls.open_files.put(m, file).await;
+            }
+            answer
+        };
+        self.operation(m, pin!(looking_up)).await
     }
 
     /// A call by the descriptor of an open file that leaves its position alone.
@@ -124,8 +127,8 @@ impl<F> Recorded<F> {
         }
     }
 
-    /// An operation, unless none may begin any more. It stays where its caller has it: a future that is handed on is copied, and an
-    /// operation with all that it may come to is large.
+    /// An operation, unless none may begin any more. At its end the task goes back to user mode. It stays where its caller has it: a
+    /// future that is handed on is copied, and an operation with all that it may come to is large.
     async fn operation<M: Machine, T>(&self, m: &M, operation: Call<'_, T>) -> T {
         while self.closed.get() {
             m.park().await;
@@ -133,6 +136,7 @@ impl<F> Recorded<F> {
         self.under_way.set(self.under_way.get() + 1);
         let answer = operation.await;
         self.under_way.set(self.under_way.get() - 1);
+        m.exit_to_user_mode().await;
         answer
     }
 }
@@ -164,9 +168,12 @@ impl<F: Mounted> Mounted for Recorded<F> {
 
 impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
-        let dir = self.operation(m, pin!(namei::mkdir(&*self.fs, m, parent, name))).await?;
-        self.ledger.enter_directory(dir, parent, name);
-        Ok(dir)
+        let making = async {
+            let dir = namei::mkdir(&*self.fs, m, parent, name).await?;
+            self.ledger.enter_directory(dir, parent, name);
+            Ok(dir)
+        };
+        self.operation(m, pin!(making)).await
     }
 
     async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
@@ -188,9 +195,12 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
-        let file = self.opening(m, "create", pin!(namei::create(&*self.fs, m, dir, name))).await?;
-        self.ledger.enter(dir, name, file);
-        Ok(file)
+        let creating = async {
+            let file = namei::create(&*self.fs, m, dir, name).await?;
+            self.ledger.enter(dir, name, file);
+            Ok(file)
+        };
+        self.opening(m, "create", pin!(creating)).await
     }
 
     async fn look_up(&self, m: &M, name: (DirId, &[u8]), file: &File, creating: bool) {
@@ -252,11 +262,10 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
             let file = namei::create(&*self.fs, m, dir, name).await?;
             self.fs.super_block().calls.pages.laid_out(file.inode, laid.bytes, laid.read);
             self.fs.lay_out(m, &file, laid).await;
+            self.ledger.enter(dir, name, file);
             Ok(file)
         };
-        let file = self.operation(m, pin!(making)).await?;
-        self.ledger.enter(dir, name, file);
-        Ok(file)
+        self.operation(m, pin!(making)).await
     }
 
     async fn read_at(&self, m: &M, file: &File, io: Io) {
@@ -284,22 +293,31 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
-        self.operation(m, pin!(namei::unlink(&*self.fs, m, dir, name, file))).await;
-        self.ledger.strike(dir, name);
+        let removal = async {
+            namei::unlink(&*self.fs, m, dir, name, file).await;
+            self.ledger.strike(dir, name);
+        };
+        self.operation(m, pin!(removal)).await;
     }
 
     async fn link(&self, m: &M, dir: DirId, name: &[u8], file: &File) -> Result<(), NoSpace> {
-        self.operation(m, pin!(namei::link(&*self.fs, m, dir, name, file))).await?;
-        self.ledger.enter(dir, name, *file);
-        Ok(())
+        let linking = async {
+            namei::link(&*self.fs, m, dir, name, file).await?;
+            self.ledger.enter(dir, name, *file);
+            Ok(())
+        };
+        self.operation(m, pin!(linking)).await
     }
 
     async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
-        self.operation(m, pin!(namei::rename(&*self.fs, m, dir, names, file))).await?;
-        if let Some(file) = self.ledger.strike(dir, names.from) {
-            self.ledger.enter(names.into, names.to, file);
-        }
-        Ok(())
+        let renaming = async {
+            namei::rename(&*self.fs, m, dir, names, file).await?;
+            if let Some(file) = self.ledger.strike(dir, names.from) {
+                self.ledger.enter(names.into, names.to, file);
+            }
+            Ok(())
+        };
+        self.operation(m, pin!(renaming)).await
     }
 
     async fn stat(&self, m: &M, file: &File) {

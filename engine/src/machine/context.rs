@@ -362,6 +362,13 @@ impl Machine for Context {
         }
     }
 
+    async fn exit_to_user_mode(&self) {
+        let wanted = self.state().need_resched(self.id);
+        if wanted {
+            self.reschedule().await;
+        }
+    }
+
     fn set_nice(&self, nice: i32) {
         self.state().set_nice(self.id, nice);
     }

@@ -202,6 +202,8 @@ pub trait Machine: Clone + 'static {
     fn cond_resched(&self) -> impl Future<Output = ()>;
     /// The same, if the kernel is preempted voluntarily.
     fn might_sleep(&self) -> impl Future<Output = ()>;
+    /// A system call is about to return: the task gives way if the scheduler wants the CPU (`exit_to_user_mode_loop`).
+    fn exit_to_user_mode(&self) -> impl Future<Output = ()>;
     /// Gives this task a nice level, from -20 (the most CPU time) to 19; tasks that it starts have it too.
     fn set_nice(&self, nice: i32);
     /// Starts a new task.

@@ -349,6 +349,10 @@ impl Machine for Foreign {
         self.take(Step::MightSleep)
     }
 
+    fn exit_to_user_mode(&self) -> impl Future<Output = ()> {
+        self.take(Step::ExitToUserMode)
+    }
+
     fn set_nice(&self, nice: i32) {
         self.tell("set_nice", (self.task, nice));
     }

@@ -21,6 +21,7 @@ pub(super) enum Step {
     Exec,
     CondResched,
     MightSleep,
+    ExitToUserMode,
 }
 
 impl Step {
@@ -41,6 +42,7 @@ impl Step {
             Self::Exec => ("exec",).into_pyobject(py),
             Self::CondResched => ("cond_resched",).into_pyobject(py),
             Self::MightSleep => ("might_sleep",).into_pyobject(py),
+            Self::ExitToUserMode => ("exit_to_user_mode",).into_pyobject(py),
         }
     }
 }
