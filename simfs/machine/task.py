@@ -365,7 +365,7 @@ class Task:
             yield from self.reschedule()
 
     def exit_to_user_mode(self) -> Steps:
-        """Give way where a system call is about to return, if the scheduler wants the CPU (`exit_to_user_mode_loop`)."""
+        """Give way before a system call returns, if the scheduler wants the CPU (`exit_to_user_mode_loop`)."""
         if self.need_resched:
             yield from self.reschedule()
 
