@@ -30,6 +30,8 @@ def calls(spec: Spec) -> tuple[list[int], int]:
     began: dict[int, int] = {}
     took, gave_way = [], 0
     for time, who, _, what, _ in events:
+        if who is None:
+            continue
         if what == "begin":
             began[who] = time
         elif what == "end" and who in began:
