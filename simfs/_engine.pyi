@@ -58,6 +58,12 @@ def run(
     is wrong, `ProgramError` for a program that raises, and `RuntimeError` for a defect of the engine.
     """
 
+def stop() -> None:
+    """End all runs of this process that have begun, at their next event: they raise `KeyboardInterrupt`."""
+
+def stops() -> int:
+    """Return how often that was asked for."""
+
 def vocabulary() -> str:
     """Return the words that specs may use, as JSON text."""
 

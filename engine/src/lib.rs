@@ -30,6 +30,7 @@ pub mod run;
 #[cfg(feature = "filesystems")]
 mod softirq;
 pub mod spec;
+pub mod stop;
 pub mod structures;
 #[cfg(feature = "filesystems")]
 pub mod vocabulary;

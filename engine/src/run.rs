@@ -5,6 +5,7 @@ use crate::machine::{LockKind, Native, Outcome};
 use crate::population::populate;
 use crate::report::RunResult;
 use crate::spec::{Change, RunSpec};
+use crate::stop::STOPPED;
 use crate::waist::{CpuId, TaskId, Time};
 use std::env;
 
@@ -95,6 +96,9 @@ fn ran(
     let mut native = ready(spec, check, populate, traced_from)?;
     native.state().begin_trace();
     let outcome = native.run(spec);
+    if native.is_stopped() {
+        return Err(STOPPED.into());
+    }
     let problem = native.state().vain_what_if();
     problem.map_or(Ok((native, outcome)), Err)
 }

@@ -1,4 +1,4 @@
-"""Ctrl-C: the first lets the runs under way end, which may take long; the second ends simfs at once."""
+"""Ctrl-C: the first ends the runs under way at their next event; the second ends simfs at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def end_at_the_second() -> None:
 def _first(_signal: int, _frame: FrameType | None) -> NoReturn:
     signal.signal(signal.SIGINT, _second)
     hint = Timer(
-        PATIENCE, complain, ["the runs under way are ending; Ctrl-C once more does not wait for them"]
+        PATIENCE,
+        complain,
+        ["the runs under way are ending; Ctrl-C once more does not wait for them"],
     )
     hint.daemon = True
     hint.start()

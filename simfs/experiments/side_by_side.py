@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from threading import BoundedSemaphore, Event, Lock
 from typing import TypeVar
 
+from simfs._engine import stop
 from simfs.results.run import Engine
 
 T = TypeVar("T")
@@ -85,7 +86,7 @@ def _laid_out(spec: str) -> str | None:
 def side_by_side(gate: Gate, experiments: Sequence[Callable[[], T]]) -> list[T]:
     """The results in the order of the experiments, of which as many go on at once as the gate has slots.
 
-    What one of them raises, and an interrupt, ends all, when the runs under way have ended.
+    What one of them raises, and an interrupt, ends all, also the runs under way.
     """
     # Each thread restores the filters that it found (`warnings.catch_warnings`): what they do to each other ends here.
     with (
@@ -98,6 +99,7 @@ def side_by_side(gate: Gate, experiments: Sequence[Callable[[], T]]) -> list[T]:
                 ended.result()
         except BaseException:
             gate.close()
+            stop()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [each.result() for each in begun]

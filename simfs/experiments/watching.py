@@ -5,6 +5,8 @@ from __future__ import annotations
 from threading import Thread
 from typing import Any
 
+from simfs.results.stopping import stopped_by_interrupt
+
 
 def native_watch(spec: str, *program: Any, start: int) -> Any:  # noqa: ANN401 as the engine returns it
     """`watch` of the engine; raise ValueError for what it refuses.
@@ -27,7 +29,8 @@ def native_watch(spec: str, *program: Any, start: int) -> Any:  # noqa: ANN401 a
 
     aside = Thread(target=work, daemon=True)
     aside.start()
-    aside.join()
+    with stopped_by_interrupt():
+        aside.join()
     if failed:
         raise failed[0]
     return seen[0]

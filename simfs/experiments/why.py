@@ -12,6 +12,7 @@ from simfs.results.model import Finding
 from simfs.results.request import Request
 from simfs.results.run import Engine, native_engine
 from simfs.results.run_result import RunResult
+from simfs.results.stopping import stopped_by_interrupt
 from simfs.scenario import Measure, Point, to_run_spec
 
 
@@ -26,7 +27,7 @@ def why(
     runs = common_runs(point, measure, engine)
     request = Request(dict(to_run_spec(point, 0)) | {"chains": True})
     asked = [request.text(replication=n, warmup_ns=float(runs.warmup)) for n in range(runs.replications)]
-    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="simfs") as pool:
+    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="simfs") as pool, stopped_by_interrupt():
         results = list(pool.map(partial(_run, engine), asked))
     return Why.of(point.id, point.variant, results), findings(point, results)
 

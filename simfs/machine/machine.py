@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from simfs._engine import Histogram, Stream
+from simfs._engine import Histogram, Stream, stops
 from simfs.machine.caches.contents import Contents
 from simfs.machine.caches.line import Line
 from simfs.machine.caches.warmth import Warmth
@@ -330,11 +330,13 @@ class Machine:
 
     def run_until(self, end: Time) -> Stall | None:
         """Run to a moment, or till the clock starts. Returns why it could not."""
-        env = self.clock.env
+        env, before = self.clock.env, stops()
         instant, since, sets_up = -1, 0, self.setting_up is not None
         while self.clock.pending(end):
             self.chains.advance(int(env.peek()))
             env.step()
+            if stops() != before:
+                raise KeyboardInterrupt
             if self.given_up:
                 kind = NO_SPACE if NO_SPACE in self.given_up else "stall"
                 return Stall(kind, self.now, [self.given_up])

@@ -23,6 +23,7 @@ from simfs.results.model import Finding, MeasuredRow, PointResult, ScenarioResul
 from simfs.results.request import Request
 from simfs.results.run_result import RunResult
 from simfs.results.statistics import LEVEL, replications_needed
+from simfs.results.stopping import stopped_by_interrupt
 from simfs.results.warmup import settled
 from simfs.scenario.measured.metrics import metric
 
@@ -101,8 +102,8 @@ def run_scenario(
 
     `metrics` names metrics that are wanted besides those of the `measured` rows.
     `threads` defaults to the CPUs of this computer. Broken laws and stalls are collected in
-    `ScenarioResult.findings`. Raises ValueError where the engine refuses a spec; a KeyboardInterrupt drops
-    the runs that have not started and is raised again as soon as those under way have ended.
+    `ScenarioResult.findings`. Raises ValueError where the engine refuses a spec; a KeyboardInterrupt ends
+    the runs under way, drops those that have not started, and is raised again.
     """
     begin = time.perf_counter()
     threads = threads or os.cpu_count() or 1
@@ -214,17 +215,18 @@ def _run_all(
 
     done, unstarted = 0, len(states) if auto else 0
     try:
-        for state in states:
-            submit(_Job(state, None)) if auto else replicate(state)
-        while pending:
-            job, future = ended.get()
-            pending -= 1
-            _record(job, *future.result())
-            unstarted -= job.replication is None
-            replicate(job.state)
-            done += 1
-            if progress:
-                progress(done, done + pending + unstarted * first_stage(measure), job.label)
+        with stopped_by_interrupt():
+            for state in states:
+                submit(_Job(state, None)) if auto else replicate(state)
+            while pending:
+                job, future = ended.get()
+                pending -= 1
+                _record(job, *future.result())
+                unstarted -= job.replication is None
+                replicate(job.state)
+                done += 1
+                if progress:
+                    progress(done, done + pending + unstarted * first_stage(measure), job.label)
     finally:
         # Also on an interrupt or an error: what has not started never will.
         pool.shutdown(wait=True, cancel_futures=True)

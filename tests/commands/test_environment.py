@@ -299,33 +299,63 @@ def test_a_file_may_be_a_device() -> None:
     assert link.lstat().st_ino == before
 
 
-LONG = (
-    "lock-cycle --set sweep.workload.tasks=[8] --set measure.warmup='1 ms' --set measure.duration='10000 s'"
-)
+WINDOW = "--set measure.warmup='1 ms' --set measure.duration='10000 s'"
+LONG = f"lock-cycle --set sweep.workload.tasks=[8] {WINDOW}"
 
 
 @pytest.mark.parametrize(
-    ("command", "times"),
+    "command",
     [
-        (f"run {LONG} --variant mutex", 2),
-        (f"why {LONG} --variant mutex", 2),
-        (f"why {LONG} --variant mutex --at '10000 s'", 1),
-        (f"timeline {LONG} --variant mutex --start '10000 s' -o convoy.png", 1),
-        (f"trace {LONG} --variant mutex --start '10000 s'", 1),
+        f"run {LONG} --variant mutex",
+        f"run {LONG} --variant mutex --engine simpy",
+        f"run lock-cycle --variant mutex --set sweep.workload.tasks=[1] {WINDOW}",
+        f"run python-lock-cycle {WINDOW}",
+        f"why {LONG} --variant mutex",
+        f"why {LONG} --variant mutex --at '10000 s'",
+        f"timeline {LONG} --variant mutex --start '10000 s' -o convoy.png",
+        f"trace {LONG} --variant mutex --start '10000 s'",
     ],
 )
-def test_an_interrupt_ends_a_run_that_would_take_hours(command: str, times: int, tmp_path: Path) -> None:
+def test_an_interrupt_ends_a_run_that_would_take_hours(command: str, tmp_path: Path) -> None:
     with subprocess.Popen(
         shlex.split(f"{SIMFS} {command}"), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as running:
         try:
-            for _ in range(times):
-                time.sleep(3)
-                running.send_signal(signal.SIGINT)
+            time.sleep(3)
+            running.send_signal(signal.SIGINT)
             out, said = running.communicate(timeout=20)
         finally:
             running.kill()
     assert (running.returncode, out) == (130, b"")
     assert b"interrupted: " in said
     assert b"Traceback" not in said
-    assert (b"Ctrl-C once more" in said) == (times == 2)
+
+
+STUBBORN = """
+import time
+from simfs.commands.interrupts import end_at_the_second
+end_at_the_second()
+try:
+    print("begun", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    time.sleep(60)
+"""
+
+
+def test_the_second_interrupt_ends_what_the_first_did_not_and_a_hint_says_so() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        try:
+            running.stdout.readline()
+            running.send_signal(signal.SIGINT)
+            assert b"Ctrl-C once more" in running.stderr.readline()
+            running.send_signal(signal.SIGINT)
+            _, said = running.communicate(timeout=20)
+        finally:
+            running.kill()
+    assert running.returncode == 130
+    assert b"interrupted" in said

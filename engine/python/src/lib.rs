@@ -5,9 +5,10 @@
 
 mod measuring;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use simfs_engine::run::{NamedEntry, Traced};
+use simfs_engine::stop::STOPPED;
 use simfs_programs::{caught, populate};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -99,12 +100,32 @@ fn student_t(p: f64, freedom: f64) -> PyResult<f64> {
 
 /// Works without the GIL. A wrong request is a `ValueError`; a defect of the engine is a `RuntimeError` that says what.
 fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, String> + Send) -> PyResult<T> {
-    py.detach(|| caught(work))?.map_err(PyValueError::new_err)
+    py.detach(|| caught(work))?.map_err(refused)
 }
 
 /// The same with the GIL. What the user's code raises comes out as a `ProgramError`.
 fn attached<T>(work: impl FnOnce() -> Result<T, String>) -> PyResult<T> {
-    caught(work)?.map_err(PyValueError::new_err)
+    caught(work)?.map_err(refused)
+}
+
+fn refused(problem: String) -> PyErr {
+    if problem == STOPPED {
+        PyKeyboardInterrupt::new_err(problem)
+    } else {
+        PyValueError::new_err(problem)
+    }
+}
+
+/// Ends all runs of this process that have begun, at their next event: they raise `KeyboardInterrupt`.
+#[pyfunction]
+fn stop() {
+    simfs_engine::stop::stop();
+}
+
+/// How often that was asked for.
+#[pyfunction]
+fn stops() -> u64 {
+    simfs_engine::stop::stops()
 }
 
 #[pymodule]
@@ -118,6 +139,8 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(student_t, module)?)?;
     module.add_function(wrap_pyfunction!(structure_report, module)?)?;
     module.add_function(wrap_pyfunction!(measuring::measure, module)?)?;
+    module.add_function(wrap_pyfunction!(stop, module)?)?;
+    module.add_function(wrap_pyfunction!(stops, module)?)?;
     simfs_programs::add_to(module)?;
     simfs_reference::add_to(module)
 }

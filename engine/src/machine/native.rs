@@ -10,6 +10,7 @@ use super::state::{Broken, State, STANDSTILL};
 use super::task::Status;
 use super::trace::Object;
 use crate::spec::RunSpec;
+use crate::stop::{stops, STOPPED};
 use crate::waist::time::{from_ns, to_ns, Time};
 use crate::waist::{Host, Placement, SpawnKind, TaskId, Witness};
 use std::cell::RefCell;
@@ -108,6 +109,11 @@ impl Native {
         outcome
     }
 
+    /// Somebody has stopped the run.
+    pub fn is_stopped(&self) -> bool {
+        self.state().stops != stops()
+    }
+
     /// All tasks of the workload have ended.
     fn nobody_is_left(&self) -> bool {
         self.state().tasks.iter().all(|task| task.background || task.status == Status::Dead)
@@ -161,6 +167,9 @@ impl Native {
     #[inline(always)]
     fn next_step(s: &mut State, end: Time) -> Next {
         loop {
+            if s.stops != stops() {
+                s.give_up(|| STOPPED.into());
+            }
             if s.given_up.is_some() {
                 return Next::Stalls(Box::new(given_up(s)));
             }

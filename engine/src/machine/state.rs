@@ -28,6 +28,7 @@ use crate::fx::FxMap;
 use crate::hdr::Tally;
 use crate::random;
 use crate::spec::{RunSpec, WhatIf};
+use crate::stop::stops;
 use crate::waist::time::{from_ns, to_ns, Time};
 use crate::waist::{ClassId, LockId, TaskId};
 use rand_core::RngCore;
@@ -152,6 +153,8 @@ pub struct State {
     pub(super) refetches: Vec<TaskId>,
     /// Why a program could not go on.
     pub(super) given_up: Option<String>,
+    /// How often runs had been stopped when this one began.
+    pub(super) stops: u64,
     pub(super) random: Xoshiro256PlusPlus,
     /// What is different in this run.
     pub(super) whatif: Option<WhatIf>,
@@ -238,6 +241,7 @@ impl State {
             trace: None,
             refetches: Vec::new(),
             given_up: None,
+            stops: stops(),
             random: random::stream(spec.seed, spec.replication, "machine"),
             whatif: spec.whatif.clone(),
             load_nice: spec.workload.nice,
