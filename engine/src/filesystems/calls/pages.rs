@@ -5,7 +5,7 @@ use crate::filesystems::File;
 use crate::waist::Machine;
 use crate::waist::{Account, Time};
 
-/// Bytes of a page: all of a new one are written, with zeroes where the program writes nothing.
+/// Bytes of a page.
 const PAGE: u64 = 4096;
 
 impl Calls {
@@ -59,7 +59,7 @@ impl Calls {
     pub async fn append<M: Machine>(&self, m: &M, file: &File, first: Time, size: u64, bytes: u32) {
         m.moved(u64::from(bytes));
         let new = new_pages(size, bytes);
-        m.use_data(new * PAGE);
+        self.pages.make(m, file.inode, size.div_ceil(PAGE), new);
         let folios = self.folios.of(size.div_ceil(PAGE), new);
         let time = match new {
             0 => self.overwriting(1),
@@ -67,7 +67,6 @@ impl Calls {
         };
         m.run(Account::System, time).await;
         self.written.put(file.inode, self.written(file) + folios);
-        self.pages.made(file.inode, size.div_ceil(PAGE), new);
         self.lru.add(m, folios).await;
     }
 
@@ -80,12 +79,14 @@ impl Calls {
     /// first folio, but for what lists take ([`Calls::without_lru`]).
     pub async fn drop_pages<M: Machine>(&self, m: &M, file: &File) {
         let folios = self.written(file);
+        self.pages.free(m, file.inode);
         self.drop_folios(m, file, folios, self.dropping(folios.saturating_sub(1))).await;
     }
 
     /// The pages of a file that is shortened to nothing (`truncate_setsize`), which takes `once` besides.
     pub async fn truncate_pages<M: Machine>(&self, m: &M, file: &File, once: Time) {
         let folios = self.written(file);
+        self.pages.free(m, file.inode);
         self.drop_folios(m, file, folios, once + self.dropping(folios)).await;
     }
 

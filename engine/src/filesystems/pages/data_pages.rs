@@ -11,6 +11,11 @@ const PAGE: u64 = 4096;
 const LINE: u64 = 64;
 /// Pages of a node of a file's tree of pages (`XA_CHUNK_SIZE`).
 const NODE: usize = 64;
+/// What is written of a new page: all of it, with zeroes where the program writes nothing, and `struct page`, beside that of the page
+/// before.
+const NEW: u32 = (PAGE + LINE) as u32;
+/// Bytes that were used since a page was that no file has had in the run: more than any cache holds.
+const LONG_AGO: u64 = 1 << 50;
 /// A look at a page before it is copied: the slot in the node, and `struct page` (`filemap_get_entry`).
 const LOOK: Looks = Looks { chain: 2, others: 0 };
 
@@ -89,6 +94,8 @@ pub struct DataPages {
     files: BySlot<Rc<FilePages>>,
     /// Pages that were in memory before the run.
     before: Cell<u64>,
+    /// Bodies of pages that files have given back.
+    free: RefCell<FreeSlots>,
 }
 
 impl DataPages {
@@ -124,15 +131,30 @@ impl DataPages {
         }
     }
 
-    /// So many pages from one on are new: nobody has read them, nor has another CPU their lines.
-    pub fn made(&self, slot: u32, from: u64, pages: u64) {
-        let Some(file) = self.files.get(slot) else { return };
-        let mut nodes = file.nodes.borrow_mut();
+    /// A task writes so many new pages of a file, from one on: nobody has read them, nor has another CPU their lines.
+    pub fn make<M: Machine>(&self, m: &M, slot: u32, from: u64, pages: u64) {
+        let file = self.files.get_or_make(slot, Rc::default);
         for page in from..from + pages {
-            if let Some(Some(node)) = nodes.get_mut(page as usize / NODE) {
-                let page = &mut node[page as usize % NODE];
+            let body = file.with(page, |page| {
                 (page.accessed, page.users) = (Some(Accessed::Never), Users::Nobody);
-            }
+                *page.body.get_or_insert_with(|| self.take_free(m))
+            });
+            m.use_block(body, NEW);
+            m.stream_block(body, NEW);
+        }
+    }
+
+    /// `rmqueue`.
+    fn take_free<M: Machine>(&self, m: &M) -> CachedId {
+        self.free.borrow_mut().pop(m.cpu()).unwrap_or_else(|| m.new_block(0..0, Some(LONG_AGO)))
+    }
+
+    /// A file gives its pages back (`free_unref_folios`).
+    pub fn free<M: Machine>(&self, m: &M, slot: u32) {
+        let Some(file) = self.files.get(slot) else { return };
+        let mut free = self.free.borrow_mut();
+        for node in file.nodes.borrow_mut().iter_mut().flatten() {
+            node.iter_mut().filter_map(|page| page.body.take()).for_each(|body| free.push(m.cpu(), body));
         }
     }
 
