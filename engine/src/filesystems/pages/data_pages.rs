@@ -16,8 +16,9 @@ const NODE: usize = 64;
 const NEW: u32 = (PAGE + LINE) as u32;
 /// Bytes that were used since a page was that no file has had in the run: more than any cache holds.
 const LONG_AGO: u64 = 1 << 50;
-/// A look at a page before it is copied: the slot in the node, and `struct page` (`filemap_get_entry`).
+/// A look at a folio before its pages are copied: the slot in the node, and `struct page` (`filemap_get_entry`).
 const LOOK: Looks = Looks { chain: 2, others: 0 };
+const NONE: Looks = Looks { chain: 0, others: 0 };
 
 /// How often a page was read (`folio_mark_accessed`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,8 @@ struct Page {
     body: Option<CachedId>,
     users: Users,
     accessed: Option<Accessed>,
+    /// Whether a folio begins with it, if it was written in the run.
+    begins: Option<bool>,
 }
 
 impl Page {
@@ -71,6 +74,8 @@ struct FilePages {
     laid_out: bool,
     /// Whether they were read then.
     read: bool,
+    /// Pages in each of their folios then, at least one.
+    folio: u64,
     nodes: RefCell<Vec<Option<Node>>>,
     /// Who read last, and which page (`prev_pos` of `struct file_ra_state`).
     last_read: Cell<Option<(TaskId, u64)>>,
@@ -86,6 +91,11 @@ impl FilePages {
         }
         act(&mut nodes[node].get_or_insert_with(|| Box::new([Page::default(); NODE]))[place])
     }
+
+    /// Whether a folio begins with a page.
+    fn begins(&self, of: &Page, page: u64) -> bool {
+        of.begins.unwrap_or_else(|| page % self.folio.max(1) == 0)
+    }
 }
 
 /// The pages of the files of a mount.
@@ -99,10 +109,17 @@ pub struct DataPages {
 }
 
 impl DataPages {
-    /// A file was laid out, with so many bytes; what is in memory of it was `read` before, or only written.
-    pub fn laid_out(&self, slot: u32, bytes: u64, read: bool) {
-        self.files.put(slot, Rc::new(FilePages { laid_out: true, read, ..FilePages::default() }));
+    /// A file was laid out, with so many bytes; what is in memory of it was `read` before, or only written, and has folios of so many pages.
+    pub fn laid_out(&self, slot: u32, bytes: u64, read: bool, folio: u64) {
+        self.files.put(slot, Rc::new(FilePages { laid_out: true, read, folio, ..FilePages::default() }));
         self.before.set(self.before.get() + bytes.div_ceil(PAGE));
+    }
+
+    /// How many folios these bytes are in.
+    pub fn folios(&self, slot: u32, offset: u64, bytes: u32) -> u64 {
+        let file = self.files.get_or_make(slot, Rc::default);
+        let (first, end) = (offset / PAGE, (offset + u64::from(bytes.max(1))).div_ceil(PAGE));
+        1 + (first + 1..end).filter(|&page| file.with(page, |of| file.begins(of, page))).count() as u64
     }
 
     /// A task copies from the pages of these bytes.
@@ -119,11 +136,13 @@ impl DataPages {
         let file = self.files.get_or_make(slot, Rc::default);
         let end = offset + u64::from(bytes.max(1));
         for page in offset / PAGE..end.div_ceil(PAGE) {
-            let (body, contents) = file.with(page, |of| (self.body(m, &file, of, (slot, page)), of.used_by(m)));
+            let (body, contents, begins) =
+                file.with(page, |of| (self.body(m, &file, of, (slot, page)), of.used_by(m), file.begins(of, page)));
+            let look = if begins || page == offset / PAGE { LOOK } else { NONE };
             let (from, to) = (offset.max(page * PAGE) - page * PAGE, end.min((page + 1) * PAGE) - page * PAGE);
             let part = (to - from) as u32;
-            let in_memory = m.use_block(body, part + LOOK.bytes());
-            m.fetch_block(body, LOOK.chain, LOOK.others);
+            let in_memory = m.use_block(body, part + look.bytes());
+            m.fetch_block(body, look.chain, look.others);
             m.stream_block(body, part);
             if let Some(contents) = contents.filter(|_| !in_memory) {
                 m.touch_contents(contents, (from / LINE) as u32..to.div_ceil(LINE) as u32, access);
@@ -131,12 +150,15 @@ impl DataPages {
         }
     }
 
-    /// A task writes so many new pages of a file, from one on: nobody has read them, nor has another CPU their lines.
-    pub fn make<M: Machine>(&self, m: &M, slot: u32, from: u64, pages: u64) {
+    /// A task writes so many new pages of a file, from one on, in folios that begin with these: nobody has read them, nor has another
+    /// CPU their lines.
+    pub fn make<M: Machine>(&self, m: &M, slot: u32, (from, pages): (u64, u64), firsts: impl Iterator<Item = u64>) {
         let file = self.files.get_or_make(slot, Rc::default);
+        let mut firsts = firsts.peekable();
         for page in from..from + pages {
+            let begins = firsts.next_if_eq(&page).is_some();
             let body = file.with(page, |page| {
-                (page.accessed, page.users) = (Some(Accessed::Never), Users::Nobody);
+                (page.accessed, page.users, page.begins) = (Some(Accessed::Never), Users::Nobody, Some(begins));
                 *page.body.get_or_insert_with(|| self.take_free(m))
             });
             m.use_block(body, NEW);
