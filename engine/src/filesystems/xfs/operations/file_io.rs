@@ -177,7 +177,7 @@ impl FileIo {
 
     /// The file in a slot is laid out so; returns what of it is in memory.
     pub fn open<M: Machine>(&self, m: &M, slot: u32, inode: Inode, laid: LaidOut) -> Rc<PageCache> {
-        let pages = Rc::new(PageCache::of(laid.bytes, laid.cached));
+        let pages = Rc::new(PageCache::of(laid.bytes, laid.cached).ending_passes());
         let iolock = match &self.rules.range_lock {
             _ if self.rules.unlocked => IoLock::Nothing,
             Some((design, prices)) => IoLock::Ranges(Box::new(RangeLock::new(m, *design, *prices)), RefCell::default()),
