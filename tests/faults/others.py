@@ -130,8 +130,32 @@ OTHERS = [
     Fault(
         "pages: who writes lines of a page takes them from nobody",
         E + "filesystems/pages/data_pages.rs",
-        "        self.copy(m, slot, (offset, bytes), Access::Write);",
-        "        self.copy(m, slot, (offset, bytes), if FAULT { Access::Read } else { Access::Write });",
+        "        self.copy(m, slot, (offset, bytes), Access::Write, false);",
+        "        self.copy(m, slot, (offset, bytes), if FAULT { Access::Read } else { Access::Write }, false);",
+    ),
+    Fault(
+        "pages: a new one is in a cache whoever had it",
+        E + "filesystems/pages/data_pages.rs",
+        "            m.stream_block(body, NEW);",
+        "            if !FAULT { m.stream_block(body, NEW); }",
+    ),
+    Fault(
+        "pages: those of a file that goes are not used again",
+        E + "filesystems/pages/data_pages.rs",
+        "for_each(|body| free.push(m.cpu(), body));",
+        "filter(|_| !FAULT).for_each(|body| free.push(m.cpu(), body));",
+    ),
+    Fault(
+        "folios: who goes on in one looks for it again",
+        E + "filesystems/pages/data_pages.rs",
+        "let look = if begins ||",
+        "let look = if FAULT || begins ||",
+    ),
+    Fault(
+        "folios: a file of small writes has large ones",
+        E + "filesystems/pages/data_pages.rs",
+        "let begins = firsts.next_if_eq(&page).is_some();",
+        "let begins = firsts.next_if_eq(&page).is_some() && !FAULT;",
     ),
     Fault(
         "lru: freed pages are freed again with the next batch",

@@ -171,7 +171,11 @@ impl Ext4 {
         self.update_times(m, file.inode).await;
         for page in 0..io.pages() {
             let bytes = io.bytes.min(BLOCK);
-            self.sb.calls.pages.copy_to(m, file.inode, io.offset + page * u64::from(BLOCK), bytes);
+            let (pages, offset) = (&self.sb.calls.pages, io.offset + page * u64::from(BLOCK));
+            match page {
+                0 => pages.copy_to(m, file.inode, offset, bytes),
+                _ => pages.copy_on_to(m, file.inode, offset, bytes),
+            }
             if self.io.rules.write_handles && self.journal.on {
                 let handle = self.journal.start(m, credits::INODE).await;
                 m.run(Account::System, c.empty_handle + each).await;

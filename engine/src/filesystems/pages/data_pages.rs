@@ -1,7 +1,10 @@
 //! Pages of file data: copying one that has left the caches costs the way from memory; one of which another CPU has written lines, these; and
 //! one that is read again goes to the list of active pages.
+//!
+//! A new page comes from memory, unless a file had it a moment ago: a CPU's list of free pages is last in, first out (`free_unref_page`,
+//! `rmqueue_pcplist`).
 
-use crate::filesystems::by_slot::BySlot;
+use crate::filesystems::by_slot::{BySlot, FreeSlots};
 use crate::filesystems::cached::{used_ago, Looks};
 use crate::waist::{Access, CachedId, ContentsId, CpuId, Machine, TaskId};
 use std::cell::{Cell, RefCell};
@@ -124,21 +127,26 @@ impl DataPages {
 
     /// A task copies from the pages of these bytes.
     pub fn copy_from<M: Machine>(&self, m: &M, slot: u32, offset: u64, bytes: u32) {
-        self.copy(m, slot, (offset, bytes), Access::Read);
+        self.copy(m, slot, (offset, bytes), Access::Read, false);
     }
 
     /// The same to them.
     pub fn copy_to<M: Machine>(&self, m: &M, slot: u32, offset: u64, bytes: u32) {
-        self.copy(m, slot, (offset, bytes), Access::Write);
+        self.copy(m, slot, (offset, bytes), Access::Write, false);
     }
 
-    fn copy<M: Machine>(&self, m: &M, slot: u32, (offset, bytes): (u64, u32), access: Access) {
+    /// The same behind the bytes that it copied to just now, with whose last folio it may go on.
+    pub fn copy_on_to<M: Machine>(&self, m: &M, slot: u32, offset: u64, bytes: u32) {
+        self.copy(m, slot, (offset, bytes), Access::Write, true);
+    }
+
+    fn copy<M: Machine>(&self, m: &M, slot: u32, (offset, bytes): (u64, u32), access: Access, goes_on: bool) {
         let file = self.files.get_or_make(slot, Rc::default);
         let end = offset + u64::from(bytes.max(1));
         for page in offset / PAGE..end.div_ceil(PAGE) {
             let (body, contents, begins) =
                 file.with(page, |of| (self.body(m, &file, of, (slot, page)), of.used_by(m), file.begins(of, page)));
-            let look = if begins || page == offset / PAGE { LOOK } else { NONE };
+            let look = if begins || (page == offset / PAGE && !goes_on) { LOOK } else { NONE };
             let (from, to) = (offset.max(page * PAGE) - page * PAGE, end.min((page + 1) * PAGE) - page * PAGE);
             let part = (to - from) as u32;
             let in_memory = m.use_block(body, part + look.bytes());
