@@ -152,10 +152,10 @@ OTHERS = [
         "let look = if FAULT || begins ||",
     ),
     Fault(
-        "folios: a file of small writes has large ones",
-        E + "filesystems/pages/data_pages.rs",
-        "let begins = firsts.next_if_eq(&page).is_some();",
-        "let begins = firsts.next_if_eq(&page).is_some() && !FAULT;",
+        "writeback: btrfs begins with the first dirty page each time",
+        E + "filesystems/btrfs/data/mod.rs",
+        "let first = self.next_dirty()?;",
+        "let first = if FAULT { *self.dirty.first_key_value()?.0 } else { self.next_dirty()? };",
     ),
     Fault(
         "lru: freed pages are freed again with the next batch",
