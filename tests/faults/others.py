@@ -46,8 +46,8 @@ OTHERS = [
     Fault(
         "folios: all are of one page",
         E + "filesystems/pages/folios.rs",
-        "if !self.large {",
-        "if FAULT || !self.large {",
+        "(if self.large { MAX_ORDER } else { 0 }, before + pages);",
+        "(if self.large && !FAULT { MAX_ORDER } else { 0 }, before + pages);",
     ),
     Fault(
         "folios: of a file that goes only the first is dropped",
