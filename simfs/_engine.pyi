@@ -257,8 +257,6 @@ class _Machine(Protocol):
         """Let a task use bytes of its own memory in user mode, which drive others out of the caches."""
     def use_code(self, task: int, count: int, /) -> None:
         """Let a task run bytes of its own code in user mode, which drive others out of caches and front end."""
-    def use_data(self, task: int, count: int, /) -> None:
-        """Let a task's call use bytes of data that are as warm in the caches as its code."""
     def begin(self, task: int, /) -> None:
         """Note that an operation of a task begins."""
     def end(self, task: int, name: str, counted: bool, /) -> None:

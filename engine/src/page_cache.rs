@@ -11,8 +11,10 @@ pub struct PageCache {
     used: RefCell<Vec<u64>>,
     dirty: RefCell<Vec<u64>>,
     count: Cell<u64>,
-    /// Where the next writeback begins (`writeback_index`).
+    /// Where the flusher goes on (`writeback_index`).
     next: Cell<usize>,
+    /// Its pass ends with the file, and the next one begins anew.
+    ends: bool,
     /// Runs of pages that were reclaimed since the filesystem asked, first to end, if it asks.
     released: Option<RefCell<Vec<(u64, u64)>>>,
 }
@@ -26,7 +28,20 @@ impl PageCache {
         let words = (bytes.div_ceil(u64::from(BLOCK)) as usize).div_ceil(64);
         let present = RefCell::new(vec![if cached { u64::MAX } else { 0 }; words]);
         let none = || RefCell::new(vec![0; words]);
-        Self { present, used: none(), dirty: none(), count: Cell::new(0), next: Cell::new(0), released: None }
+        Self {
+            present,
+            used: none(),
+            dirty: none(),
+            count: Cell::new(0),
+            next: Cell::new(0),
+            ends: false,
+            released: None,
+        }
+    }
+
+    /// The same, for a filesystem that does not turn back at the end of the file (`writeback_iter`).
+    pub fn ending_passes(self) -> Self {
+        Self { ends: true, ..self }
     }
 
     /// The same, for a filesystem that asks which pages were reclaimed.
@@ -125,14 +140,43 @@ impl PageCache {
         self.count.get()
     }
 
-    /// The next dirty pages that follow each other, at most so many, which are somebody's from now on.
+    /// The next dirty pages that follow each other, at most so many, which are the flusher's from now on.
     pub fn take_run(&self, most: u64) -> Option<Run> {
+        let first = self.first_from(self.next.get());
+        let first = if self.ends { first } else { first.or_else(|| self.first_from(0)) };
+        let run = first.map(|first| self.take(first, most));
+        if run.is_some() || self.ends {
+            self.next.set(run.map_or(0, end_of));
+        }
+        run
+    }
+
+    /// The same, of the first ones, for who writes all of them.
+    pub fn take_first_run(&self, most: u64) -> Option<Run> {
+        let run = self.take(self.first_from(0)?, most);
+        if !self.ends {
+            self.next.set(end_of(run));
+        }
+        Some(run)
+    }
+
+    /// The first dirty page from one on.
+    fn first_from(&self, page: usize) -> Option<usize> {
+        let dirty = self.dirty.borrow();
         if self.count.get() == 0 {
             return None;
         }
+        let rest = dirty.get(page / 64)? & (u64::MAX << (page % 64));
+        let place = |word: usize, bits: u64| word * 64 + bits.trailing_zeros() as usize;
+        if rest != 0 {
+            return Some(place(page / 64, rest));
+        }
+        (page / 64 + 1..dirty.len()).find(|&word| dirty[word] != 0).map(|word| place(word, dirty[word]))
+    }
+
+    fn take(&self, first: usize, most: u64) -> Run {
         let most = most.min(u64::from(u32::MAX / BLOCK));
         let mut dirty = self.dirty.borrow_mut();
-        let first = self.find(&dirty);
         let is_dirty =
             |dirty: &[u64], page: usize| dirty.get(page / 64).is_some_and(|word| word & (1 << (page % 64)) != 0);
         let mut end = first;
@@ -140,9 +184,8 @@ impl PageCache {
             dirty[end / 64] &= !(1 << (end % 64));
             end += 1;
         }
-        self.next.set(end);
         self.count.set(self.count.get() - (end - first) as u64);
-        Some((first as u64 * u64::from(BLOCK), (end - first) as u32 * BLOCK))
+        (first as u64 * u64::from(BLOCK), (end - first) as u32 * BLOCK)
     }
 
     /// The first dirty pages of a range that follow each other, which are somebody's from now on.
@@ -157,18 +200,11 @@ impl PageCache {
         self.count.set(self.count.get() - count as u64);
         Some((first as u64 * u64::from(BLOCK), count as u32 * BLOCK))
     }
+}
 
-    /// The first dirty page from where the last run ended, or from the beginning.
-    fn find(&self, dirty: &[u64]) -> usize {
-        let words = dirty.len();
-        let (start, bit) = (self.next.get() / 64 % words, self.next.get() % 64);
-        let rest = dirty[start] & (u64::MAX << bit);
-        if rest != 0 {
-            return start * 64 + rest.trailing_zeros() as usize;
-        }
-        let word = (start + 1..words).chain(0..=start).find(|&word| dirty[word] != 0).expect("a page is dirty");
-        word * 64 + dirty[word].trailing_zeros() as usize
-    }
+/// The page behind a run.
+fn end_of((offset, bytes): Run) -> usize {
+    ((offset + u64::from(bytes)) / u64::from(BLOCK)) as usize
 }
 
 fn bit(page: usize) -> u64 {
@@ -231,6 +267,31 @@ mod tests {
         assert_eq!(pages.take_run_of(5000, 100), None);
         assert_eq!(pages.take_run_of(4096, 16384), Some((8192, 4096)));
         assert_eq!(pages.dirty(), 2);
+    }
+
+    #[test]
+    fn a_pass_may_end_with_the_file() {
+        let pages = PageCache::of(1 << 20, false).ending_passes();
+        pages.write(40960, 4096);
+        assert_eq!(pages.take_run(2), Some((40960, 4096)));
+        pages.write(0, 4096);
+        assert_eq!([2, 2, 2].map(|most| pages.take_run(most)), [None, Some((0, 4096)), None]);
+    }
+
+    #[test]
+    fn who_writes_all_begins_with_the_first() {
+        for (ends, goes_on) in [(false, 90112), (true, 81920)] {
+            let pages = PageCache::of(1 << 20, false);
+            let pages = if ends { pages.ending_passes() } else { pages };
+            pages.write(40960, 40960);
+            assert_eq!(pages.take_run(10), Some((40960, 40960)));
+            pages.write(0, 4096);
+            pages.write(86016, 4096);
+            assert_eq!([1, 1, 1].map(|most| pages.take_first_run(most)), [Some((0, 4096)), Some((86016, 4096)), None]);
+            pages.write(81920, 4096);
+            pages.write(90112, 4096);
+            assert_eq!(pages.take_run(1), Some((goes_on, 4096)), "where it goes on is not the same");
+        }
     }
 
     #[test]

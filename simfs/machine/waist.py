@@ -335,11 +335,6 @@ class Waist:
         if (warmth := self.machine.warmth) is not None:
             warmth.use_code(self._task(task), count)
 
-    def use_data(self, task: int, count: int) -> None:
-        """A task's call uses data that are as warm as its code."""
-        if (warmth := self.machine.warmth) is not None:
-            warmth.fetch_data(self._task(task), count)
-
     def io_schedule(self, task: int, begins: bool) -> None:
         """Whether a task, where it sleeps from now on, waits for I/O."""
         self._task(task).in_iowait = begins

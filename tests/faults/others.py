@@ -46,8 +46,8 @@ OTHERS = [
     Fault(
         "folios: all are of one page",
         E + "filesystems/pages/folios.rs",
-        "if !self.large {",
-        "if FAULT || !self.large {",
+        "(if self.large { MAX_ORDER } else { 0 }, before + pages);",
+        "(if self.large && !FAULT { MAX_ORDER } else { 0 }, before + pages);",
     ),
     Fault(
         "folios: of a file that goes only the first is dropped",
@@ -130,8 +130,32 @@ OTHERS = [
     Fault(
         "pages: who writes lines of a page takes them from nobody",
         E + "filesystems/pages/data_pages.rs",
-        "        self.copy(m, slot, (offset, bytes), Access::Write);",
-        "        self.copy(m, slot, (offset, bytes), if FAULT { Access::Read } else { Access::Write });",
+        "        self.copy(m, slot, (offset, bytes), Access::Write, false);",
+        "        self.copy(m, slot, (offset, bytes), if FAULT { Access::Read } else { Access::Write }, false);",
+    ),
+    Fault(
+        "pages: a new one is in a cache whoever had it",
+        E + "filesystems/pages/data_pages.rs",
+        "            m.stream_block(body, NEW);",
+        "            if !FAULT { m.stream_block(body, NEW); }",
+    ),
+    Fault(
+        "pages: those of a file that goes are not used again",
+        E + "filesystems/pages/data_pages.rs",
+        "for_each(|body| free.push(m.cpu(), body));",
+        "filter(|_| !FAULT).for_each(|body| free.push(m.cpu(), body));",
+    ),
+    Fault(
+        "folios: who goes on in one looks for it again",
+        E + "filesystems/pages/data_pages.rs",
+        "let look = if begins ||",
+        "let look = if FAULT || begins ||",
+    ),
+    Fault(
+        "writeback: btrfs begins with the first dirty page each time",
+        E + "filesystems/btrfs/data/mod.rs",
+        "let first = self.next_dirty()?;",
+        "let first = if FAULT { *self.dirty.first_key_value()?.0 } else { self.next_dirty()? };",
     ),
     Fault(
         "lru: freed pages are freed again with the next batch",

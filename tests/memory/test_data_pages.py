@@ -125,3 +125,65 @@ def test_a_page_that_nobody_else_writes_is_with_its_writer(tmp_path: Path) -> No
 
 def test_both_machines_move_the_same_lines_of_pages(tmp_path: Path) -> None:
     assert_same(written(tmp_path, "4 KiB") | {"warmup_ns": 2e5, "duration_ns": 1e6})
+
+
+GROWING = """\
+simfs: 1
+name: growing
+title: A file grows, or is made and removed again and again
+machine: {profile: server-24, cpus: 1}
+kernel: linux-6.12
+filesystem: {kind: tmpfs, size: 8 GiB}
+workload: {kind: mix, tasks: 1, order: in-turn, files: 1, operations: [{op: append, on: first}]}
+measure: {warmup: 2 ms, duration: 20 ms, replications: 1}
+"""
+MADE_AND_REMOVED = "workload.operations=[{op: create}, {op: append}, {op: unlink}]"
+NEW = (4096 + 64) / CACHES["memory_bandwidth"] * 1e9
+"""Of a page and its `struct page`."""
+
+
+def growing(tmp_path: Path, *options: str, **caches: float) -> Spec:
+    given = written_spec(tmp_path / "growing.yaml", GROWING, *options)
+    given["machine"]["caches"] = CACHES | caches
+    given["machine"]["costs"]["step_cv"] = 0.0
+    return given
+
+
+def cost_of_memory(tmp_path: Path, *options: str) -> float:
+    """How much longer an operation takes than with memory that takes no time, in nanoseconds."""
+    slow, fast = (time_of_one(growing(tmp_path, *options, memory_bandwidth=rate)) for rate in (1e10, 1e15))
+    return slow - fast
+
+
+@pytest.mark.parametrize(("size", "pages"), [("4 KiB", 1.0), ("256 KiB", 64.0), ("1 KiB", 0.25)])
+def test_each_page_of_a_file_that_grows_comes_from_memory(tmp_path: Path, size: str, pages: float) -> None:
+    cost = cost_of_memory(tmp_path, f"workload.operations.0.size={size}")
+    assert cost == pytest.approx(pages * NEW, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4", "xfs", "btrfs"])
+def test_a_page_that_was_given_back_a_moment_ago_is_in_a_cache(tmp_path: Path, kind: str) -> None:
+    device = () if kind == "tmpfs" else ("device=nvme",)
+    assert cost_of_memory(tmp_path, MADE_AND_REMOVED, f"filesystem.kind={kind}", *device) == pytest.approx(
+        0, abs=1
+    )
+
+
+@pytest.mark.parametrize(("footprint", "cold"), [(0, 0.0), (2**26, NEW)])
+def test_one_that_was_given_back_long_ago_is_not(tmp_path: Path, footprint: int, cold: float) -> None:
+    """A loop uses none or twice as much as the last-level cache has between the turns."""
+    loop = f"workload={{kind: tmpfile, tasks: 1, write: 4 KiB, params: {{footprint_bytes: {footprint}}}}}"
+    assert cost_of_memory(tmp_path, loop) == pytest.approx(cold, rel=0.05, abs=10)
+
+
+def test_pages_of_a_file_that_was_emptied_are_used_again(tmp_path: Path) -> None:
+    emptied = "workload.operations=[{op: append, on: first, size: 256 KiB}, {op: truncate, on: first}]"
+    assert cost_of_memory(tmp_path, emptied) == pytest.approx(0, abs=1)
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "xfs"])
+def test_both_machines_make_the_same_pages(tmp_path: Path, kind: str) -> None:
+    device = () if kind == "tmpfs" else ("device=nvme",)
+    two = "workload.operations=[{op: create}, {op: append, size: 20 KiB}, {op: append, on: first}, {op: unlink}]"
+    options = (two, f"filesystem.kind={kind}", "workload.tasks=2", "machine.cpus=2", *device)
+    assert_same(growing(tmp_path, *options, llc_ns=30.0, memory_ns=90.0) | window(1e6))

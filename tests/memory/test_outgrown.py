@@ -207,7 +207,7 @@ def test_blocks_that_do_not_fit_cost_creates_more(kind: str) -> None:
         made["machine"]["caches"] |= {"code_lines": 1e-6, "bodies": [], "core_bytes": core, "llc_ns": llc_ns}
         return created(made)
 
-    assert rate(MIB, 70) == pytest.approx(rate(MIB, 300), rel=0.03)  # ticks run RCU's callbacks
+    assert rate(MIB, 70) == pytest.approx(rate(MIB, 300), rel=0.04)  # ticks run RCU's callbacks
     assert rate(4096, 70) > 1.05 * rate(4096, 300)
 
 

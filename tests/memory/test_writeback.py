@@ -43,6 +43,24 @@ def test_who_writes_for_long_gets_what_the_device_takes(tmp_path: Path, kind: st
     assert 5e6 < longest < 1e9, "pauses of 10 to 200 ms, and others behind them"
 
 
+ROUND = ("workload.tasks=1", "workload.size=160 MiB", "measure.warmup=1600 ms")
+
+
+@FILESYSTEMS
+def test_the_flusher_goes_on_in_a_file_where_it_was(tmp_path: Path, kind: str) -> None:
+    """If it began with the first dirty page each time, the last ones would stay dirty: writing over them is free."""
+    assert written(run(tmp_path, f"filesystem.kind={kind}", *ROUND)) == pytest.approx(2e8, rel=0.15)
+
+
+@pytest.mark.slow
+@FILESYSTEMS
+def test_both_machines_write_back_the_same(tmp_path: Path, kind: str) -> None:
+    given = written_spec(
+        tmp_path / "dirty.yaml", SCENARIO, f"filesystem.kind={kind}", "machine.memory=64 MiB"
+    )
+    assert assert_same(given | window(3e7)) > 500
+
+
 @FILESYSTEMS
 def test_without_an_end_of_memory_nobody_waits(tmp_path: Path, kind: str) -> None:
     result = run(

@@ -318,9 +318,6 @@ class TinyMachine:
     def stream_block(self, task: int, block: int, count: int) -> None:
         self.calls["stream_block"] += 1
 
-    def use_data(self, task: int, count: int) -> None:
-        self.calls["use_data"] += 1
-
     def begin(self, task: int) -> None:
         self.calls["begin"] += 1
 

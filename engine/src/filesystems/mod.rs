@@ -99,6 +99,8 @@ pub struct LaidOut {
     pub unwritten: bool,
     /// It is read block after block, and the kernel was told so (`POSIX_FADV_SEQUENTIAL`).
     pub in_order: bool,
+    /// Bytes of the writes that made it, one behind the other (`extend_file` of fio).
+    pub block: u32,
     /// Only its beginning is there, if so.
     pub written: Option<Written>,
 }

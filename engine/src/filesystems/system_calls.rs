@@ -260,7 +260,7 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
         let making = async {
             let file = namei::create(&*self.fs, m, dir, name).await?;
-            self.fs.super_block().calls.pages.laid_out(file.inode, laid.bytes, laid.read);
+            self.fs.super_block().calls.laid_out(&file, &laid);
             self.fs.lay_out(m, &file, laid).await;
             self.ledger.enter(dir, name, file);
             Ok(file)

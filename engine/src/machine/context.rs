@@ -423,10 +423,6 @@ impl Machine for Context {
         self.state().use_code(self.id, bytes);
     }
 
-    fn use_data(&self, bytes: u64) {
-        self.state().fetch_data(self.id, bytes);
-    }
-
     fn begin(&self) {
         let mut s = self.state();
         s.tasks[self.id as usize].operation_began = s.now;

@@ -227,8 +227,6 @@ pub trait Machine: Clone + 'static {
     fn use_memory(&self, bytes: u64);
     /// Runs so many bytes of the program's code: memory, whose branches drive others out of the core's front end, too.
     fn use_code(&self, bytes: u64);
-    /// The call uses so many bytes of data that are as warm in the caches as its code.
-    fn use_data(&self, bytes: u64);
     /// An operation begins now.
     fn begin(&self);
     /// The operation called `name` ends; `counted` ones make up the throughput.

@@ -54,6 +54,7 @@ impl Jobs {
                 read: w.number("cached") > 0.0 && w.number("read_before") > 0.0,
                 unwritten: w.given("unwritten").is_some_and(|unwritten| unwritten > 0.0),
                 in_order: w.word("places") == "sequential",
+                block: w.number("block_size") as u32,
                 written: None,
             },
             written: w.given("written").unwrap_or(0.0),

@@ -205,8 +205,6 @@ class Warmth:
         self._bytes = scaled(LINE_BYTES)
         self._line = [from_ns(ns) for ns in prices]
         """What one of `Lines` costs."""
-        self._streamed = from_ns(LINE_BYTES * 1e9 / caches["memory_bandwidth"])
-        """What one costs from memory among those that are used in order."""
         self._bodies: dict[str, list[Body]] = {}
         """Of calls whose lines were counted."""
         for body in caches.get("bodies", ()):
@@ -282,16 +280,6 @@ class Warmth:
         front.bring(unknown * self._bytes >> 16)
         missed = Lines(lines, beyond, unknown, min(lines, unknown))
         task.segment.debt += missed.cost(self._root) >> 16
-
-    def fetch_data(self, task: Task, count: int) -> None:
-        """Let a task write data in order, which are as warm as its call, and owe for what memory has of them."""
-        if (missing := task.missing) is None:
-            return
-        lines, beyond = -(-count // LINE_BYTES), min(missing.llc, missing.core)
-        core, llc, *_ = self._at(task)
-        core.bring((lines * missing.core >> 16) * LINE_BYTES)
-        llc.bring((lines * beyond >> 16) * LINE_BYTES)
-        task.segment.debt += lines * self._streamed * beyond >> 16
 
     def use_block(self, task: Task, block: int, count: int) -> tuple[Home, range]:
         """Let a task use so many bytes of a block of a structure. Returns what had it, and its lines."""

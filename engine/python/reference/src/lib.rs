@@ -393,10 +393,6 @@ impl Machine for Foreign {
         self.tell("use_code", (self.task, bytes));
     }
 
-    fn use_data(&self, bytes: u64) {
-        self.tell("use_data", (self.task, bytes));
-    }
-
     fn begin(&self) {
         self.tell("begin", (self.task,));
     }

@@ -1,11 +1,11 @@
 //! Reads and writes of cached pages, and pages that go, on every filesystem.
 
 use super::Calls;
-use crate::filesystems::File;
+use crate::filesystems::{File, LaidOut};
 use crate::waist::Machine;
 use crate::waist::{Account, Time};
 
-/// Bytes of a page: all of a new one are written, with zeroes where the program writes nothing.
+/// Bytes of a page.
 const PAGE: u64 = 4096;
 
 impl Calls {
@@ -15,7 +15,8 @@ impl Calls {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
         self.pages.copy_from(m, file.inode, offset, bytes);
-        self.folio_words.copy_from(m, file, offset, self.costs.read + self.folios.read(pages(bytes))).await;
+        let (pages, folios) = self.pages_and_folios(file, (offset, bytes));
+        self.folio_words.copy_from(m, file, offset, self.costs.read + self.folios.read(pages, folios)).await;
         self.mark_accessed(m, file, (offset, bytes)).await;
     }
 
@@ -31,17 +32,30 @@ impl Calls {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
         self.pages.copy_to(m, file.inode, offset, bytes);
-        self.folio_words.copy_to(m, file, offset, self.overwriting(bytes)).await;
+        self.folio_words.copy_to(m, file, offset, self.overwriting(file, (offset, bytes))).await;
     }
 
-    /// How long a write over cached pages takes that have blocks, which are so many bytes.
-    pub fn overwriting(&self, bytes: u32) -> Time {
-        self.costs.overwrite + self.folios.overwrite(pages(bytes))
+    /// How long a write over cached pages takes that have blocks, of these bytes.
+    pub fn overwriting(&self, file: &File, place: (u64, u32)) -> Time {
+        let (pages, folios) = self.pages_and_folios(file, place);
+        self.costs.overwrite + self.folios.overwrite(pages, folios)
     }
 
     /// How much longer it takes than one of a page.
-    pub fn overwriting_more(&self, bytes: u32) -> Time {
-        self.folios.overwrite(pages(bytes)) - self.folios.overwrite(1)
+    pub fn overwriting_more(&self, file: &File, place: (u64, u32)) -> Time {
+        let (pages, folios) = self.pages_and_folios(file, place);
+        self.folios.overwrite(pages, folios) - self.folios.overwrite(1, 1)
+    }
+
+    /// How many pages of cached data so many bytes are, and in how many folios.
+    fn pages_and_folios(&self, file: &File, (offset, bytes): (u64, u32)) -> (u64, u64) {
+        let pages = pages(bytes);
+        (pages, self.pages.folios(file.inode, offset, bytes).min(pages))
+    }
+
+    /// A file was laid out before the run.
+    pub fn laid_out(&self, file: &File, laid: &LaidOut) {
+        self.pages.laid_out(file.inode, laid.bytes, laid.read, self.folios.of_writes(laid.block));
     }
 
     /// How long so many new pages of a file take from an offset on, the first of them `first`.
@@ -59,15 +73,15 @@ impl Calls {
     pub async fn append<M: Machine>(&self, m: &M, file: &File, first: Time, size: u64, bytes: u32) {
         m.moved(u64::from(bytes));
         let new = new_pages(size, bytes);
-        m.use_data(new * PAGE);
-        let folios = self.folios.of(size.div_ceil(PAGE), new);
+        let before = size.div_ceil(PAGE);
+        self.pages.make(m, file.inode, (before, new), self.folios.firsts(before, new));
+        let folios = self.folios.of(before, new);
         let time = match new {
-            0 => self.overwriting(1),
+            0 => self.costs.overwrite + self.folios.overwrite(1, 1),
             more => first + self.folios.append(more, folios, self.lru.of_file().0),
         };
         m.run(Account::System, time).await;
         self.written.put(file.inode, self.written(file) + folios);
-        self.pages.made(file.inode, size.div_ceil(PAGE), new);
         self.lru.add(m, folios).await;
     }
 
@@ -80,12 +94,14 @@ impl Calls {
     /// first folio, but for what lists take ([`Calls::without_lru`]).
     pub async fn drop_pages<M: Machine>(&self, m: &M, file: &File) {
         let folios = self.written(file);
+        self.pages.free(m, file.inode);
         self.drop_folios(m, file, folios, self.dropping(folios.saturating_sub(1))).await;
     }
 
     /// The pages of a file that is shortened to nothing (`truncate_setsize`), which takes `once` besides.
     pub async fn truncate_pages<M: Machine>(&self, m: &M, file: &File, once: Time) {
         let folios = self.written(file);
+        self.pages.free(m, file.inode);
         self.drop_folios(m, file, folios, once + self.dropping(folios)).await;
     }
 

@@ -123,7 +123,7 @@ impl<M: Machine> FileOperations<M> for Ext4 {
     }
 
     async fn fsync(&self, m: &M, file: &File, data_only: bool) {
-        self.sync_file(m, file.inode, Wanted::ALL, data_only).await;
+        self.sync_file(m, file.inode, Wanted::All, data_only).await;
     }
 
     async fn fsync_directory(&self, m: &M, dir: DirId, data_only: bool) {

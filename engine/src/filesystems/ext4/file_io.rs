@@ -166,12 +166,16 @@ impl Ext4 {
     /// The trace has no event at the lock: `enter_write` is the time in user mode before it, and all that follows up to the
     /// return is under the lock but for some instructions (`ext4_da_write_begin` and `_end` are told as they begin).
     async fn buffered_write<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io) {
-        let (c, each) = (&self.io.costs, self.page_time(open, io));
+        let (c, each) = (&self.io.costs, self.page_time(file, open, io));
         m.lock(open.i_rwsem, Side::Write).await;
         self.update_times(m, file.inode).await;
         for page in 0..io.pages() {
             let bytes = io.bytes.min(BLOCK);
-            self.sb.calls.pages.copy_to(m, file.inode, io.offset + page * u64::from(BLOCK), bytes);
+            let (pages, offset) = (&self.sb.calls.pages, io.offset + page * u64::from(BLOCK));
+            match page {
+                0 => pages.copy_to(m, file.inode, offset, bytes),
+                _ => pages.copy_on_to(m, file.inode, offset, bytes),
+            }
             if self.io.rules.write_handles && self.journal.on {
                 let handle = self.journal.start(m, credits::INODE).await;
                 m.run(Account::System, c.empty_handle + each).await;
@@ -188,9 +192,9 @@ impl Ext4 {
     }
 
     /// What a page takes: a new one as traced, one in memory its part of the whole call.
-    fn page_time(&self, open: &OpenFile, io: Io) -> Time {
+    fn page_time(&self, file: &File, open: &OpenFile, io: Io) -> Time {
         match open.pages.has(io.offset, io.bytes) {
-            true => self.sb.calls.overwriting(io.bytes) / io.pages(),
+            true => self.sb.calls.overwriting(file, (io.offset, io.bytes)) / io.pages(),
             false => self.sb.calls.filling(self.io.costs.buffered_page, io.offset, io.bytes) / io.pages(),
         }
     }

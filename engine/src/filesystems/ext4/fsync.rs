@@ -135,7 +135,7 @@ impl Ext4 {
 
     /// `ext4_alloc_da_blocks`: what is dirty gets its blocks and is on its way. Only who drops the pages waits for it.
     pub(super) async fn flush<M: Machine>(&self, m: &M, slot: u32) {
-        while let Some(piece) = self.take_piece(m, slot, Wanted::ALL, &mut ()).await {
+        while let Some(piece) = self.take_piece(m, slot, Wanted::All, &mut ()).await {
             if piece.is_new {
                 self.storage.writeback.begins_flush(slot);
             }

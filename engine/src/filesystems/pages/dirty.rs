@@ -1,7 +1,7 @@
 //! What of each file was written and is not yet on the device, in bytes: what got new blocks, and what was written over.
 
 use crate::filesystems::by_slot::BySlot;
-use crate::filesystems::page_cache::PageCache;
+use crate::filesystems::page_cache::{PageCache, Run};
 use crate::filesystems::BLOCK;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,16 +30,15 @@ impl Piece {
 /// What of a file is to be written back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Any of it, at most so many pages.
+    /// Some of it, for the flusher: at most so many pages, from where it was last.
     Any(u64),
+    /// All of it, from the beginning.
+    All,
     /// The pages of a range: its first byte, and how many.
     Range(u64, u32),
 }
 
 impl Wanted {
-    /// All of it.
-    pub const ALL: Self = Self::Any(u64::MAX);
-
     /// Whether nothing is left of what is wanted after this piece. A file that was not laid out has one for a range.
     pub fn is_all_of(self, piece: &Piece) -> bool {
         matches!(self, Self::Range(..)) && piece.at.is_none()
@@ -176,7 +175,8 @@ impl DirtyFiles {
     /// The next piece of a file that is to be written back, which is somebody's from now on.
     pub fn take_piece(&self, slot: u32, wanted: Wanted) -> Option<Piece> {
         match wanted {
-            Wanted::Any(most) => self.take_any(slot, most),
+            Wanted::Any(most) => self.take_any(slot, most, |pages| pages.take_run(most)),
+            Wanted::All => self.take_any(slot, u64::MAX, |pages| pages.take_first_run(u64::MAX)),
             Wanted::Range(offset, bytes) => self.take_of_range(slot, offset, bytes),
         }
     }
@@ -221,8 +221,8 @@ impl DirtyFiles {
     }
 
     /// At most so many pages: first what of a laid out file is dirty.
-    fn take_any(&self, slot: u32, most: u64) -> Option<Piece> {
-        if let Some((offset, bytes)) = self.laid_out.get(slot).and_then(|pages| pages.take_run(most)) {
+    fn take_any(&self, slot: u32, most: u64, take_run: impl Fn(&PageCache) -> Option<Run>) -> Option<Piece> {
+        if let Some((offset, bytes)) = self.laid_out.get(slot).and_then(|pages| take_run(&pages)) {
             return Some(Piece { bytes, at: Some(offset), is_new: false, first: 0 });
         }
         if self.has_over(slot) {
@@ -296,14 +296,14 @@ mod tests {
         files.append(3, 8192);
         assert!(files.has_new(3));
         files.overwrite(3, 4096); // pages that are dirty anyway
-        assert_eq!(files.take_piece(3, Wanted::ALL), piece(8192, None, true));
+        assert_eq!(files.take_piece(3, Wanted::All), piece(8192, None, true));
         files.overwrite(3, 6000);
         files.overwrite(3, 6000);
-        assert_eq!(files.take_piece(3, Wanted::ALL), piece(8192, None, false));
+        assert_eq!(files.take_piece(3, Wanted::All), piece(8192, None, false));
         files.append(3, 1);
         files.forget(3);
         files.overwrite(3, 1);
-        assert_eq!((files.pages(3), files.take_piece(3, Wanted::ALL)), (0, None));
+        assert_eq!((files.pages(3), files.take_piece(3, Wanted::All)), (0, None));
     }
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
         files.overwrite(3, 1024);
         assert_eq!(range(9000), piece(1024, None, false));
         assert_eq!((range(0), range(0), files.size(3)), (piece(4096, None, true), None, 16384));
-        assert_eq!(files.take_piece(3, Wanted::ALL), piece(8192, None, true));
+        assert_eq!(files.take_piece(3, Wanted::All), piece(8192, None, true));
         assert_eq!((range(4096), files.pages(3)), (None, 0));
     }
 
@@ -339,7 +339,7 @@ mod tests {
         let files = DirtyFiles::default();
         let first = |slot: u32, bytes: u32| {
             files.append(slot, bytes);
-            files.take_piece(slot, Wanted::ALL).map(|piece| piece.first)
+            files.take_piece(slot, Wanted::All).map(|piece| piece.first)
         };
         assert_eq!((first(3, 8192), first(4, 4096)), (Some(8192), Some(4096)));
         files.forget(3);
@@ -354,8 +354,8 @@ mod tests {
         assert_eq!(files.needed(), Needed { all: 3, delayed: 3 });
         files.allocated(4, 4097);
         assert_eq!((files.needed(), files.has_new(4)), (Needed { all: 3, delayed: 1 }, false));
-        assert_eq!(files.take_piece(4, Wanted::ALL), piece(4097, None, false));
-        files.take_piece(3, Wanted::ALL);
+        assert_eq!(files.take_piece(4, Wanted::All), piece(4097, None, false));
+        files.take_piece(3, Wanted::All);
         files.forget(4);
         assert_eq!(files.needed(), Needed { all: 1, delayed: 0 });
     }

@@ -4,7 +4,9 @@
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::fs_type::FsType;
+use crate::filesystems::BLOCK;
 use crate::waist::Time;
+use std::iter::successors;
 
 cost_table!(Pages { read: ["call.read_page"], overwrite: ["call.overwrite_page"], append: ["call.append_page"] });
 
@@ -39,27 +41,43 @@ impl Folios {
         })
     }
 
-    /// Reading so many pages that are cached.
-    pub fn read(&self, pages: u64) -> Time {
-        self.page.read + (pages - 1) * if self.large { self.page.read } else { self.folio.read }
+    /// Reading so many pages that are cached, in so many folios.
+    pub fn read(&self, pages: u64, folios: u64) -> Time {
+        self.page.read * (pages - folios + 1) + self.folio.read * (folios - 1)
     }
 
     /// Writing over so many.
-    pub fn overwrite(&self, pages: u64) -> Time {
-        self.page.overwrite + (pages - 1) * if self.large { self.page.overwrite } else { self.folio.overwrite }
+    pub fn overwrite(&self, pages: u64, folios: u64) -> Time {
+        self.page.overwrite * (pages - folios + 1) + self.folio.overwrite * (folios - 1)
     }
 
-    /// How many folios a write gets for so many new pages of a file that had `before`.
+    /// The first pages of the folios that a write gets for so many new pages of a file that had `before`.
+    pub fn firsts(&self, before: u64, pages: u64) -> impl Iterator<Item = u64> {
+        let (most, end) = (if self.large { MAX_ORDER } else { 0 }, before + pages);
+        let next = move |&at: &u64| {
+            let next = at + (1 << at.trailing_zeros().min((end - at).ilog2()).min(most));
+            (next < end).then_some(next)
+        };
+        successors((pages > 0).then_some(before), next)
+    }
+
+    /// How many these are.
     pub fn of(&self, before: u64, pages: u64) -> u64 {
-        if !self.large {
-            return pages;
+        if self.large {
+            self.firsts(before, pages).count() as u64
+        } else {
+            pages
         }
-        let (mut at, end, mut folios) = (before, before + pages, 0);
-        while at < end {
-            at += 1 << at.trailing_zeros().min((end - at).ilog2()).min(MAX_ORDER);
-            folios += 1;
+    }
+
+    /// Pages in each folio of a file that was made by writes of so many bytes, one behind the other.
+    pub fn of_writes(&self, bytes: u32) -> u64 {
+        let pages = (u64::from(bytes) / u64::from(BLOCK)).max(1);
+        if self.large {
+            1 << pages.trailing_zeros().min(MAX_ORDER)
+        } else {
+            1
         }
-        folios
     }
 
     /// What new pages take in so many folios, but for the first folio with its first page; `listing` a folio is taken apart.
@@ -85,20 +103,33 @@ mod tests {
         assert_eq!(of(4, 7), 3, "4, 2 and 1 pages");
         assert_eq!(of(0, 1024), 2, "none is larger than a huge page");
         assert_eq!(folios(false).of(0, 16), 16);
+        assert_eq!(folios(true).firsts(1, 7).collect::<Vec<_>>(), [1, 2, 4]);
+        assert_eq!(folios(false).firsts(1, 3).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!((folios(true).firsts(1, 0).count(), folios(false).firsts(1, 0).count()), (0, 0));
+    }
+
+    #[test]
+    fn folios_of_a_file_that_was_made_by_writes_are_as_large_as_their_places_allow() {
+        assert_eq!(
+            [1 << 10, 4 << 10, 256 << 10, 12 << 10, 8 << 20].map(|bytes| folios(true).of_writes(bytes)),
+            [1, 1, 64, 1, 512]
+        );
+        assert_eq!(folios(false).of_writes(256 << 10), 1);
     }
 
     #[test]
     fn a_new_page_of_a_folio_that_is_there_takes_less_than_a_folio() {
         assert_eq!(folios(true).append(16, 1, 10), 15);
         assert_eq!(folios(false).append(16, 16, 10), 15 * 90);
-        assert_eq!((folios(true).read(16), folios(false).overwrite(16)), (16, 1501));
+        assert_eq!((folios(true).read(16, 1), folios(false).overwrite(16, 16)), (16, 1501));
+        assert_eq!(folios(true).overwrite(16, 4), 13 + 300, "files that were written page by page have small ones");
     }
 
     #[test]
     fn one_page_takes_the_same_in_a_folio_of_any_size() {
         assert_eq!(
-            (folios(true).read(1), folios(true).overwrite(1)),
-            (folios(false).read(1), folios(false).overwrite(1))
+            (folios(true).read(1, 1), folios(true).overwrite(1, 1)),
+            (folios(false).read(1, 1), folios(false).overwrite(1, 1))
         );
     }
 }

@@ -60,7 +60,7 @@ pub async fn submit_inodes<M: Machine, F: Mapping>(fs: &F, m: &M, dirty: &DirtyF
     files.iter().for_each(|&slot| wb.begins_sync(slot));
     for &slot in &files {
         let mut call = F::Call::default();
-        while let Some(piece) = fs.take_piece(m, slot, Wanted::ALL, &mut call).await {
+        while let Some(piece) = fs.take_piece(m, slot, Wanted::All, &mut call).await {
             wb.begin(piece.pages());
             (requests, pages) = (requests + 1, pages + piece.pages());
             fs.write_piece(m, slot, piece, done).await;
@@ -86,7 +86,7 @@ pub async fn wait_inodes<M: Machine, F: Mapping>(fs: &F, m: &M, written: Submitt
 /// `sync_inodes_sb`: what is dirty of all files is written and waited for.
 pub async fn sync_inodes<M: Machine, F: Mapping>(fs: &F, m: &M, dirty: &DirtyFiles) {
     for slot in dirty.slots() {
-        write_and_wait(fs, m, slot, Wanted::ALL).await;
+        write_and_wait(fs, m, slot, Wanted::All).await;
     }
 }
 

@@ -199,8 +199,6 @@ pub struct Warmth {
     bytes: u64,
     /// What one line costs, in ps.
     line: Prices,
-    /// What one costs from memory among those that are used in order.
-    streamed: Time,
 }
 
 impl Warmth {
@@ -221,7 +219,6 @@ impl Warmth {
             root: Prices::new(spec, caches, |ns| scaled(ns * 1e3)),
             bytes: scaled(LINE_BYTES),
             line: Prices::new(spec, caches, from_ns),
-            streamed: from_ns(LINE_BYTES * 1e9 / caches.memory_bandwidth),
         })
     }
 
@@ -293,16 +290,6 @@ impl Warmth {
         prices.of(Lines { core: lines, llc: beyond, front: unknown, stalled: unknown.min(lines), ..Lines::default() })
             >> 16
     }
-
-    /// The same of `lines` of data, which are as warm as the code and written in order: memory is slower than that, caches are not.
-    fn fetch_data(&mut self, topology: &Topology, cpu: CpuId, missing: Missing, lines: u64) -> Time {
-        let streamed = self.streamed;
-        let At { core, llc, .. } = self.at(topology, cpu);
-        let (in_core, beyond) = (Part::from(missing.core), Part::from(missing.llc.min(missing.core)));
-        core.bring(share(lines, in_core) * LINE_BYTES as u64);
-        llc.bring(share(lines, beyond) * LINE_BYTES as u64);
-        share(lines * streamed, beyond)
-    }
 }
 
 impl CachesSpec {
@@ -328,16 +315,6 @@ impl State {
         let task = &mut self.tasks[id as usize];
         if let Some(missing) = &mut task.missing {
             task.segment.debt += warmth.fetch(&self.topology, task.cpu, missing, own);
-        }
-    }
-
-    /// Task `id` uses so much data of its call, which is as warm as its code, and owes for what it misses.
-    pub(in crate::machine) fn fetch_data(&mut self, id: TaskId, bytes: u64) {
-        let Some(warmth) = &mut self.warmth else { return };
-        let task = &mut self.tasks[id as usize];
-        if let Some(missing) = task.missing {
-            task.segment.debt +=
-                warmth.fetch_data(&self.topology, task.cpu, missing, bytes.div_ceil(LINE_BYTES as u64));
         }
     }
 

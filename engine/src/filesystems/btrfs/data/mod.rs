@@ -32,6 +32,8 @@ pub struct FileData {
     /// Ranges of pages that wait to be written, first to end, none beside another (`EXTENT_DELALLOC`), and how many pages they are.
     dirty: BTreeMap<u64, u64>,
     dirty_pages: u64,
+    /// The page where the flusher goes on (`writeback_index`).
+    next: u64,
     /// Extents that the flusher has written, and in which transaction: an fsync of that one has to log them.
     flushed: Vec<(u64, Extent)>,
     /// Its extents, in order.
@@ -310,17 +312,28 @@ impl FileData {
             self.extents = vec![Placed { generation: self.changed, ..Placed::default() }];
             return vec![Extent { item: items::inline_extent(ino, size), offset: 0, place: 0, bytes: 0 }];
         }
+        self.next = 0;
         std::iter::from_fn(|| self.take_extent(ino, MAX_EXTENT)).collect()
     }
 
-    /// The first extent that waits to be written, of at most so many bytes, as part of a file that is not inline.
+    /// The next page that waits to be written (`extent_write_cache_pages`).
+    fn next_dirty(&self) -> Option<u64> {
+        let within = self.dirty.range(..=self.next).next_back().filter(|(_, &end)| end > self.next);
+        let behind = || self.dirty.range(self.next..).next().or_else(|| self.dirty.first_key_value());
+        within.map(|_| self.next).or_else(|| behind().map(|(&first, _)| first))
+    }
+
+    /// The next extent that waits to be written, of at most so many bytes, as part of a file that is not inline.
     pub fn take_extent(&mut self, ino: u64, most: u64) -> Option<Extent> {
         let page = u64::from(BLOCK);
-        let (first, end) = self.dirty.pop_first()?;
+        let first = self.next_dirty()?;
+        let (&begin, &end) = self.dirty.range(..=first).next_back()?;
         self.inline = None;
         let pages = (end - first).min((most / page).max(1)).min(self.pages_alike(first, end));
-        if first + pages < end {
-            self.dirty.insert(first + pages, end);
+        self.next = first + pages;
+        self.dirty.remove(&begin);
+        for (first, end) in [(begin, first), (self.next, end)].into_iter().filter(|(first, end)| first < end) {
+            self.dirty.insert(first, end);
         }
         self.dirty_pages -= pages;
         let offset = first * page;

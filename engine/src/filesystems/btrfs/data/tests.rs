@@ -94,6 +94,21 @@ fn extents_that_are_neighbours_on_disk_have_one_map() {
 }
 
 #[test]
+fn the_flusher_goes_on_where_it_was_and_who_syncs_begins_with_the_first() {
+    let mut data = FileData::default();
+    let taken = |extent: Extent| (extent.offset / 4096, extent.bytes / 4096);
+    data.write(0, 100 * 4096, 1);
+    assert_eq!(data.take_extent(300, 10 * 4096).map(taken), Some((0, 10)));
+    data.write(0, 4096, 1);
+    let next: Vec<_> = (0..2).filter_map(|_| data.take_extent(300, 60 * 4096).map(taken)).collect();
+    assert_eq!(next, [(10, 60), (70, 30)]);
+    assert_eq!((data.take_extent(300, 4096).map(taken), data.dirty_pages()), (Some((0, 1)), 0));
+    data.write(0, 100 * 4096, 1);
+    assert_eq!(data.take_extent(300, 10 * 4096).map(taken), Some((1, 10)));
+    assert_eq!(data.write_back(300).into_iter().map(taken).collect::<Vec<_>>(), [(0, 1), (11, 89)]);
+}
+
+#[test]
 fn a_byte_lies_in_the_extent_that_begins_before_it() {
     let mut next = 0;
     let data = FileData::on_disk(300 << 20, 1, |bytes| {

@@ -146,7 +146,7 @@ impl<M: Machine> FileOperations<M> for Xfs {
     }
 
     async fn fsync(&self, m: &M, file: &File, data_only: bool) {
-        self.sync_file(m, file.inode, Wanted::ALL, data_only).await;
+        self.sync_file(m, file.inode, Wanted::All, data_only).await;
     }
 
     /// `xfs_dir_fsync`, which forces the log whichever it is.

@@ -177,7 +177,7 @@ impl FileIo {
 
     /// The file in a slot is laid out so; returns what of it is in memory.
     pub fn open<M: Machine>(&self, m: &M, slot: u32, inode: Inode, laid: LaidOut) -> Rc<PageCache> {
-        let pages = Rc::new(PageCache::of(laid.bytes, laid.cached));
+        let pages = Rc::new(PageCache::of(laid.bytes, laid.cached).ending_passes());
         let iolock = match &self.rules.range_lock {
             _ if self.rules.unlocked => IoLock::Nothing,
             Some((design, prices)) => IoLock::Ranges(Box::new(RangeLock::new(m, *design, *prices)), RefCell::default()),
@@ -382,7 +382,7 @@ impl Xfs {
     async fn buffered_write<M: Machine>(&self, m: &M, file: &File, io: Io) {
         let (open, inode) = (self.io.file(file.inode), self.inodes.inode(file.inode));
         let side = if self.io.rules.buffered == BufferedIo::WritesShared { Side::Read } else { Side::Write };
-        let (start, checks, copy, end) = self.steps_of_write(&open, io);
+        let (start, checks, copy, end) = self.steps_of_write(file, &open, io);
         m.run(Account::System, start).await;
         m.lock(inode.iolock, side).await;
         self.update_times(m, file.inode).await;
@@ -401,10 +401,10 @@ impl Xfs {
     }
 
     /// What a write takes before the IOLOCK, until the ILOCK, from there on, and after the IOLOCK: over pages in memory, or of new ones.
-    fn steps_of_write(&self, open: &OpenFile, io: Io) -> (Time, Time, Time, Time) {
+    fn steps_of_write(&self, file: &File, open: &OpenFile, io: Io) -> (Time, Time, Time, Time) {
         let (c, calls) = (&self.io.costs, &self.sb.calls);
         if open.pages.has(io.offset, io.bytes) {
-            let copy = c.overwrite_copy + calls.overwriting_more(io.bytes);
+            let copy = c.overwrite_copy + calls.overwriting_more(file, (io.offset, io.bytes));
             (c.overwrite_start, c.overwrite_checks, copy, c.overwrite_end)
         } else {
             let copy = calls.filling(c.buffered_copy, io.offset, io.bytes);

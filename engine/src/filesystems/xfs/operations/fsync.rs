@@ -73,7 +73,7 @@ struct Given {
 /// Where a piece of what is wanted ends, of a file of `size`: behind all that have blocks, if pieces are taken in turn.
 fn end_of(wanted: Wanted, size: u64, with_blocks: u64) -> u64 {
     match wanted {
-        Wanted::Any(_) => with_blocks,
+        Wanted::Any(_) | Wanted::All => with_blocks,
         Wanted::Range(at, bytes) => (at + u64::from(bytes)).next_multiple_of(u64::from(BLOCK)).min(size),
     }
 }

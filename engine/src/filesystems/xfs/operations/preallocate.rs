@@ -139,7 +139,7 @@ impl Xfs {
         }
         self.storage.writeback.truncated(m, slot, self.dirty_pages(slot)).await;
         if self.sync.dirty.has_new(slot) {
-            mapping::write_and_wait(self, m, slot, Wanted::ALL).await;
+            mapping::write_and_wait(self, m, slot, Wanted::All).await;
         }
         self.itruncate(m, &inode, Some(blocks)).await;
         inode.test_flags(m).await;
