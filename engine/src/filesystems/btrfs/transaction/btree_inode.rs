@@ -3,8 +3,8 @@
 //! it has written has to be copied before it changes again in the same transaction, and the commit no longer writes it.
 //!
 //! Left out: blocks of logs, which each sync writes; that the kernel's count of dirty blocks is off by some for each CPU
-//! (`dirty_metadata_batch`); that since 7.1 written blocks are changed where they are; that 4.19 and 4.20 also have workers pause that
-//! end ordered extents.
+//! (`dirty_metadata_batch`); that 4.19 and 4.20 also have workers pause that end ordered extents; what came after 7.0
+//! (`btrfs_inhibit_eb_writeback`).
 
 use crate::filesystems::btrfs::block_io::PAGES;
 use crate::filesystems::btrfs::mount::Btrfs;
