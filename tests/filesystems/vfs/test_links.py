@@ -105,6 +105,7 @@ def test_an_fsync_after_a_rename_into_another_directory_logs_the_directories(tmp
                 fsync,
                 **keys,
             )
+            | window(4e7)
         )
         for how in ("move", "rename")
     )
