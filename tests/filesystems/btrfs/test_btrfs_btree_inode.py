@@ -49,6 +49,11 @@ def test_few_old_blocks_are_written_before_the_commit_since_7_0(tmp_path: Path) 
     assert told[1] > 1.05 * told[0]
 
 
+def test_blocks_of_files_that_are_laid_out_are_not_dirty(tmp_path: Path) -> None:
+    reads = "kind: fio, rw: read, tasks: 1, size: 4 MiB, block_size: 4 KiB, files: per-task"
+    assert writes(run(tmp_path, milliseconds=20, writepages="any", old_ns=1e6, workload=reads)) == 0
+
+
 def test_few_blocks_are_not_written_while_too_much_is_dirty_before_7_0(tmp_path: Path) -> None:
     """Data of files keep the flusher at work, and what it writes of trees besides has to be copied again."""
     mixed = (

@@ -31,6 +31,9 @@ impl<M: Machine> SuperOperations<M> for Btrfs {
         for extent in data.items(ino) {
             self.insert(m, &[extent], 0).await;
         }
+        for fs_root in &*self.fs_roots.borrow() {
+            fs_root.root.tree.borrow_mut().was_laid_out();
+        }
         self.end_transaction(m, handle).await;
         *self.data(file.inode) = data;
     }

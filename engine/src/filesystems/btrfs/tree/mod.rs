@@ -87,6 +87,8 @@ pub struct Tree {
     dirty: BTreeSet<BlockId>,
     /// The same of what somebody has written (`BTRFS_HEADER_FLAG_WRITTEN`).
     written: BTreeSet<BlockId>,
+    /// The same of what files have that were laid out: the commit writes it, and it is not dirty before.
+    laid_out: BTreeSet<BlockId>,
 }
 
 /// What is to be written (`btrfs_write_marked_extents`).
@@ -130,8 +132,9 @@ impl Default for Tree {
 impl Tree {
     /// An empty tree: one empty leaf.
     pub fn new() -> Self {
-        let (blocks, places, free, dirty, written) = Default::default();
-        let mut tree = Self { blocks, free, root: 0, transid: 1, counts: Counts::default(), places, dirty, written };
+        let (blocks, places, free, dirty, written, laid_out) = Default::default();
+        let (root, transid, counts) = (0, 1, Counts::default());
+        let mut tree = Self { blocks, free, root, transid, counts, places, dirty, written, laid_out };
         tree.root = tree.allocate(0, 0);
         tree
     }
@@ -272,6 +275,7 @@ impl Tree {
         self.change(block).generation = self.transid;
         self.counts.copied += 1;
         self.written.remove(&block);
+        self.laid_out.remove(&block);
         self.dirty.insert(block);
         std::mem::replace(&mut self.places[block as usize], place)
     }
@@ -296,7 +300,8 @@ impl Tree {
 
     /// The running transaction is over: what it is to write. Blocks that were given back are not written.
     pub fn end_transaction(&mut self) -> Dirty {
-        let blocks = std::mem::take(&mut self.dirty);
+        let mut blocks = std::mem::take(&mut self.dirty);
+        blocks.append(&mut self.laid_out);
         let written = blocks.iter().filter(|&&block| self.is_new(block)).map(|&block| self.to_write(block)).sum();
         self.written.clear();
         self.transid += 1;
@@ -314,6 +319,11 @@ impl Tree {
     /// What was changed so far is on disk already.
     pub fn was_written(&mut self) {
         self.dirty.clear();
+    }
+
+    /// What was changed so far is of files that were there before the run: nobody writes it before the commit.
+    pub fn was_laid_out(&mut self) {
+        self.laid_out.append(&mut self.dirty);
     }
 
     /// Blocks that the running transaction has changed and nobody has written.
@@ -337,6 +347,7 @@ impl Tree {
         let level = self.level(block);
         self.dirty.remove(&block);
         self.written.remove(&block);
+        self.laid_out.remove(&block);
         self.change(block).content = Content::Node(Vec::new());
         self.free[level].push(block);
     }
@@ -419,6 +430,18 @@ mod tests {
         other.cow(root, 0);
         assert!(!other.should_cow(root));
         assert_eq!(other.end_transaction().blocks, 1);
+    }
+
+    #[test]
+    fn what_was_laid_out_is_written_by_the_commit_only() {
+        let mut tree = Tree::new();
+        tree.insert_items(tree.root(), 0, &[item(1)]);
+        let (root, place) = (tree.root(), tree.place(tree.root()));
+        tree.was_laid_out();
+        assert!(tree.dirty().is_empty() && !tree.should_cow(root));
+        assert_eq!(tree.begin_write(root, place), None);
+        assert_eq!(tree.end_transaction().blocks, 1);
+        assert_eq!(tree.end_transaction().blocks, 0);
     }
 
     #[test]
