@@ -97,7 +97,7 @@ impl FilePages {
 
     /// Whether a folio begins with a page.
     fn begins(&self, of: &Page, page: u64) -> bool {
-        of.begins.unwrap_or_else(|| page % self.folio.max(1) == 0)
+        of.begins.unwrap_or_else(|| page.is_multiple_of(self.folio.max(1)))
     }
 }
 
