@@ -51,7 +51,8 @@ At = Annotated[
     typer.Option(metavar="TIME", help="Show which task waits for which at this time, for example '120 ms'."),
 ]
 OfTask = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="With --at: show only the chain of this task.")
+    int | None,
+    typer.Option(metavar="N", help="With --at: show only the chain of this task; of 'kthread 3' N is -3."),
 ]
 Output = Annotated[
     WhyFormat,

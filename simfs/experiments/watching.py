@@ -1,9 +1,25 @@
-"""Watching a run on the compiled machine so that Ctrl-C is heard."""
+"""Watching a run: on the compiled machine so that Ctrl-C is heard, and with tasks numbered as they are shown."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from threading import Thread
 from typing import Any
+
+from simfs.machine.recorder import Event, LongWait
+from simfs.results.task_names import (
+    LOAD,
+    first_of_load,
+    kinds_of,
+    numbers,
+    renumbered,
+    waits_renumbered,
+)
+
+Watched = tuple[str, list[Event], list[Event], list[LongWait]]
+"""The result, what was in force, the events and the longest waits."""
+Watch = Callable[..., Watched]
 
 
 def native_watch(spec: str, *program: Any, start: int) -> Any:  # noqa: ANN401 as the engine returns it
@@ -31,3 +47,28 @@ def native_watch(spec: str, *program: Any, start: int) -> Any:  # noqa: ANN401 a
     if failed:
         raise failed[0]
     return seen[0]
+
+
+def as_shown(watch: Watch) -> Watch:
+    """The same, with the load's tasks numbered from 0 on and kernel threads below 0."""
+
+    def shown(spec: str, *program: Any, start: int) -> Watched:  # noqa: ANN401 as the engine takes it
+        result, in_force, events, waits = watch(spec, *program, start=start)
+        kinds = kinds_of([*in_force, *events])
+        first = first_of_load(kinds)
+        if first is None:
+            first = _first_at_begin(watch, spec, program)
+        if first == 0:
+            return result, in_force, events, waits
+        number = numbers(kinds, first)
+        before, then = renumbered(in_force, number), renumbered(events, number)
+        return result, before, then, waits_renumbered(waits, number)
+
+    return shown
+
+
+def _first_at_begin(watch: Watch, spec: str, program: tuple[Any, ...]) -> int:
+    """The first task of the load when the clock starts: one that sets files up has ended by then."""
+    short = json.dumps(json.loads(spec) | {"warmup_ns": 0.0, "duration_ns": 1.0})
+    _, in_force, events, _ = watch(short, *program, start=0)
+    return min((thread for thread, kind in kinds_of([*in_force, *events]).items() if kind == LOAD), default=0)
