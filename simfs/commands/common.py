@@ -197,32 +197,35 @@ def refuse_out(out: Path | None) -> None:
         refuse_foreign(out)
     except OSError as error:
         raise refused(f"--out {out}: {error.strerror}") from None
-    refuse_folder(out)
+    refuse_folder(out, f"--out {out}")
 
 
-def refuse_folder(out: Path) -> None:
-    """Refuse a folder `--out` that could not be made or written, before anything is run for it."""
+def refuse_folder(folder: Path, named: str) -> None:
+    """Refuse a folder that could not be made or written, before anything is run for it; `named` by the user so."""
     try:
-        around = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+        around = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     except OSError as error:
-        raise refused(f"--out {out}: {error.strerror}") from None
+        raise refused(f"{named}: {error.strerror}") from None
     if not around.is_dir():
-        raise refused(f"--out {out}: {around} is a file, not a directory")
-    _try(around, f"--out {out}")
+        raise refused(f"{named}: {around} is a file, not a directory")
+    _try(around, named)
 
 
 def refuse_file(out: Path | None, option: str = "--out") -> None:
-    """Refuse a file that could not be written, before anything is run for it."""
+    """Refuse a file that could not be written, before anything is run for it; missing folders are made for it later."""
     if out is None:
         return
+    named = f"{option} {out}".strip()
+    try:
+        there = out.exists()
+    except OSError as error:
+        raise refused(f"{named}: {error.strerror}") from None
     if out.is_dir():
-        raise refused(f"{option} {out}: is a directory, not a file")
-    if not out.parent.is_dir():
-        raise refused(f"{option} {out}: there is no directory {out.parent}")
-    if not out.exists():
-        _try(out.parent, f"{option} {out}")
+        raise refused(f"{named}: is a directory, not a file")
+    if not there:
+        refuse_folder(out.parent, named)
     elif not os.access(out, os.W_OK):
-        raise refused(f"{option} {out}: cannot be written: permission denied")
+        raise refused(f"{named}: cannot be written: permission denied")
 
 
 def _try(folder: Path, option: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import emit, notes, write_file
+from simfs.commands.common import emit, notes, refuse_file, write_file
 from simfs.commands.errors import plain_errors, refused
 from simfs.scenario.problems import Problem, ScenarioError
 
@@ -51,6 +51,7 @@ def import_(
     with plain_errors():
         from simfs.interchange.dataset import About
 
+        refuse_file(out)
         shown = "standard input" if file == "-" else Path(file).name
         about = About(name or Path(shown).stem, shown, tasks, operations, variant, machine, kernel)
         _convert(file, of_format, about, out)

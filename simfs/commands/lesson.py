@@ -76,7 +76,7 @@ def lesson(
         from simfs import lessons
 
         if out is not None:
-            refuse_folder(out)
+            refuse_folder(out, f"--out {out}")
             _draw([name] if name else list(lessons.LESSONS), seed, guess, out)
             return
         if name is None:
