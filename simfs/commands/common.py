@@ -127,6 +127,13 @@ def progresses() -> AbstractContextManager[Callable[[], AbstractContextManager[P
     return bars(notes())
 
 
+def patience(what: str) -> AbstractContextManager[None]:
+    """Says on standard error that one long thing goes on, which tells nothing itself."""
+    from simfs.reports.progress import patience as shown
+
+    return shown(notes(), what)
+
+
 def overrides(settings: list[str] | None, seed: int | None) -> list[str]:
     """The settings of the command line, `--seed` among them."""
     return [*(settings or []), *([] if seed is None else [f"measure.seed={seed}"])]

@@ -17,6 +17,7 @@ from simfs.commands.common import (
     loaded,
     notes,
     overrides,
+    patience,
     print_answer,
     refuse_file,
     refuse_unknown_variants,
@@ -124,7 +125,7 @@ def _scenes(points: list[tuple[str, Point]], ask: Ask) -> list[Scene]:
 
     running = f"{', '.join(point.id for _, point in points)}: {_to_simulate(ask)}"
     notes().print(running)
-    with notes().status(running):  # moves in a terminal, as a run tells nothing before it ends
+    with patience(running):
         return filmed(points, ask)
 
 

@@ -22,6 +22,7 @@ from simfs.commands.common import (
     loaded,
     notes,
     overrides,
+    patience,
     refuse_unknown_variants,
 )
 from simfs.commands.errors import BROKEN, complain, plain_errors, refusals_of_runs, refused
@@ -92,7 +93,7 @@ def trace(
         refuse_late([point], start, "--start")
         chosen = engine or (Machine.SIMPY if point.scenario.used_own_locks else Machine.NATIVE)
         text = json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": begin + span})
-        with refusals_of_runs():
+        with refusals_of_runs(), patience(f"{point.id}: running"):
             watched, equal = _watched(text, chosen, start=round(begin * 1000))
         window = (round(begin * 1000), round((begin + span) * 1000))
         _print(watched, output, window)
