@@ -75,7 +75,9 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; may be repeated."),
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of all random streams (measure.seed).")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, max=2**64 - 1, help="Seed of all random streams (measure.seed).")
+]
 Threads = Annotated[
     int | None,
     typer.Option(min=1, max=1024, help="Number of runs at the same time; as many as CPUs by default."),

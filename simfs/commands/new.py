@@ -90,6 +90,8 @@ def new(
     with plain_errors():
         if about not in STARTS:
             raise refused(f"--about {about}: {choices(about, STARTS)}")
+        if file.name in ("", ".."):
+            raise refused(f"'{file}': is no name of a scenario; give one, for example my-lock")
         path = file if file.suffix in (".yaml", ".yml") else file.with_name(f"{file.name}.yaml")
         refuse_folder(path.parent, str(path))
         title, own = STARTS[about]

@@ -159,6 +159,8 @@ def _refuse_outputs(out: Path | None, page: Path | None) -> None:
 
 def _refuse_printing(output: Format, as_tool: str | None, columns: str | None) -> None:
     """Refuse options of which one would be without effect."""
+    if columns is not None and not names_of(columns):
+        raise refused("--columns: names no column; write, for example, --columns 'tasks,idle %'")
     if output is Format.TEXT:
         return
     if as_tool is not None:

@@ -26,6 +26,7 @@ from simfs.commands.common import (
     notes,
     overrides,
     progress,
+    refuse_folder,
     refuse_unknown_variants,
 )
 from simfs.commands.errors import complain, plain_errors, refusals_of_runs, refused, unwritable
@@ -127,6 +128,8 @@ def sweep(
         refuse_unknown_variants(variants or (), variants_of(asked))
         rows = _rows(asked, vary or [], design, points, listed)
         goal: Goal | None = refine.value if refine else None
+        if between is not None and refine is not Refine.CROSSOVER:
+            raise refused(f"--between {between}: goes with --refine crossover")
         pair = tuple(between.split(",")) if between else ()
         option = f"--list {listed}" if listed else "--vary"
         by_hand = tuple(sorted(keys_of(given)))
@@ -141,6 +144,7 @@ def sweep(
             only=tuple(dict.fromkeys(variants or ())),
         )
         part = _part(shard)
+        refuse_folder(out, f"--out {out}")
         plan.refinement(part)
         plan.points()
         _warn(plan)
@@ -162,6 +166,8 @@ def merge(
     with plain_errors(), refusals_of_runs():
         from simfs.experiments import sweep as sweeps_
 
+        if out is not None:
+            refuse_folder(out, f"--out {out}")
         plan, store = sweeps_.merge(sweeps, out or sweeps[0])
         why = "runs are missing: run the shards that have not ended, with the same command, and merge again"
         engine = store.recalling(f"{out or sweeps[0]}: {why}")
@@ -242,12 +248,21 @@ def _rows(
     if listed is not None:
         if vary:
             raise refused("--list: takes no --vary beside it")
+        if points is not None:
+            raise refused(f"--points {points}: is not for --list, of which each row is a point")
         return rows_from(listed)
     if not vary:
         if design is not Design.GRID:
             raise refused(f"--design {design}: say what varies with --vary")
+        if points is not None:
+            raise refused(f"--points {points}: say what varies with --vary, for example workload.tasks=1..48")
         return rows_of_scenario(asked)
-    return rows_of([factor(option) for option in vary], design.value, points, asked.measure.seed)
+    factors = [factor(option) for option in vary]
+    if points is not None and design in (Design.GRID, Design.ZIP) and not any(f.ends for f in factors):
+        raise refused(
+            f"--points {points}: is for ranges such as workload.tasks=1..48; here all values are told"
+        )
+    return rows_of(factors, design.value, points, asked.measure.seed)
 
 
 def _part(shard: str | None) -> tuple[int, int]:

@@ -135,7 +135,9 @@ def read(folders: Sequence[Path]) -> Briefing:
     main = [folder for folder in folders if "experiment" not in manifests[folder]]
     if len(main) != 1:
         found = ", ".join(map(str, main)) or "none"
-        raise ValueError(f"DIR: a report is of one run or sweep, with what-ifs beside it; given: {found}")
+        raise ValueError(
+            f"simfs report: a report is of one run or sweep, with what-ifs beside it; given: {found}"
+        )
     about = manifests[main[0]]
     briefing = Briefing(
         _with_curves(_model(ScenarioResult, main[0] / RESULT), main[0]),
