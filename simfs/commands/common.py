@@ -75,9 +75,7 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; may be repeated."),
 ]
-Seed = Annotated[
-    int | None, typer.Option(min=0, max=2**64 - 1, help="Seed of all random streams (measure.seed).")
-]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed of all random streams (measure.seed).")]
 Threads = Annotated[
     int | None,
     typer.Option(min=1, max=1024, help="Number of runs at the same time; as many as CPUs by default."),
@@ -129,6 +127,9 @@ def progresses() -> AbstractContextManager[Callable[[], AbstractContextManager[P
     return bars(notes())
 
 
+MOST_SEED = 2**64 - 1
+
+
 def patience(what: str) -> AbstractContextManager[None]:
     """Says on standard error that one long thing goes on, which tells nothing itself."""
     from simfs.reports.progress import patience as shown
@@ -138,6 +139,8 @@ def patience(what: str) -> AbstractContextManager[None]:
 
 def overrides(settings: list[str] | None, seed: int | None) -> list[str]:
     """The settings of the command line, `--seed` among them."""
+    if seed is not None and seed > MOST_SEED:
+        raise refused(f"--seed {seed}: at most {MOST_SEED}")
     return [*(settings or []), *([] if seed is None else [f"measure.seed={seed}"])]
 
 

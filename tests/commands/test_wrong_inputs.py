@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -31,7 +32,10 @@ WRONG = {
     "run base.yaml --set variants.0.name=a": "--set variants.0.name=a: the scenario has no variants",
     "run base.yaml --set variants.mutex.workload.tasks=3": "the scenario has no variants",
     "run base.yaml --set groups.a.workload.tasks=3": "the scenario has no groups",
-    f"run base.yaml --seed {2**64}": "--seed",
+    f"run base.yaml --seed {2**64}": f"--seed {2**64}: at most",
+    "run base.yaml --set 'measure.duration=0 ms'": "a duration must be above 0",
+    "run base.yaml --set 'filesystem={kind: xfs}'": "workload lock_cycle uses no filesystem",
+    "validate xfs-rangelock-userspace-2019 --store base.yaml": "base.yaml is a file, not a directory",
     "sweep base.yaml -o base.yaml --vary workload.tasks=1,2": "base.yaml is a file, not a directory",
     f"{VARY} --between a,b": "--between a,b: goes with --refine crossover",
     f"{VARY} --refine knee --between a,b": "--between a,b: goes with --refine crossover",
@@ -68,6 +72,16 @@ def test_what_is_wrong_is_said(line: str, here: Path) -> None:
     assert WRONG[line] in answer.stderr
     assert answer.stdout == ""
     assert sorted(here.iterdir()) == before
+
+
+@pytest.mark.slow
+def test_a_result_without_a_point_is_no_report(here: Path) -> None:
+    assert RUNNER.invoke(app, ["run", "base.yaml", "--out", "result"]).exit_code == 0
+    path = here / "result" / "result.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"points": []}))
+    answer = RUNNER.invoke(app, ["report", "result", "--no-timeline"])
+    assert answer.exit_code == 2
+    assert "result: no point was run, so there is nothing to report" in answer.stderr
 
 
 @pytest.mark.slow
