@@ -31,18 +31,23 @@ WORKLOADS = ("compile", "create", "create_unlink", "tmpfile")
 
 
 ScenarioOrNot = Annotated[
-    str | None, typer.Argument(metavar="[SCENARIO]", help="Name of a shipped scenario, or a file.")
+    str | None, typer.Argument(metavar="SCENARIO", help="Name of a shipped scenario, or a file.")
 ]
 XfsInfo = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The output of xfs_info, instead of a scenario; - is standard input."),
 ]
 Cpus = Annotated[
-    int | None, typer.Option(min=1, max=256, help="With --xfs-info: number of CPUs, and of tasks.")
+    int | None,
+    typer.Option(min=1, max=256, metavar="N", help="With --xfs-info: number of CPUs, and of tasks."),
 ]
 Workload = Annotated[
     str | None,
-    typer.Option(help=f"With --xfs-info: the workload: {', '.join(WORKLOADS)}.", show_default="compile"),
+    typer.Option(
+        metavar="KIND",
+        help=f"With --xfs-info: the workload: {', '.join(WORKLOADS)}; the first by default.",
+        show_default=False,
+    ),
 ]
 Out = Annotated[
     Path | None,

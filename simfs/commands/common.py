@@ -75,10 +75,14 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; may be repeated."),
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of all random streams (measure.seed).")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Seed of all random streams (measure.seed).")
+]
 Threads = Annotated[
     int | None,
-    typer.Option(min=1, max=1024, help="Number of runs at the same time; as many as CPUs by default."),
+    typer.Option(
+        min=1, max=1024, metavar="N", help="Number of runs at the same time; as many as CPUs by default."
+    ),
 ]
 Metrics = Annotated[
     list[str] | None,
@@ -157,6 +161,8 @@ def loaded(scenario: str, given: list[str], *, quick: bool = False) -> Scenario:
     if not given:  # a setting may end a sweep, and so what selects from it
         for number in selecting_none(found):
             notes().print(f"points.{number}: selects no point, so it changes nothing")
+    if _vain_filesystem(found):
+        notes().print(f"filesystem has no effect: workload {found.workload.kind} uses none")
     for unused in _unused_locks(found):
         notes().print(unused)
     for key in without_effect(found, sorted(keys_of(given))):
@@ -165,6 +171,16 @@ def loaded(scenario: str, given: list[str], *, quick: bool = False) -> Scenario:
             f"--set {key} has no effect: each variant or point sets it itself (a variant's is {own})"
         )
     return found.quick(keys_of(given)) if quick else found
+
+
+def _vain_filesystem(asked: Scenario) -> bool:
+    """Whether there is a filesystem, and nothing but locks of a load that uses none."""
+    from simfs.scenario.sections.lock_tasks import LockTasks
+
+    changes = bool(asked.groups) or any(
+        {"workload", "filesystem"} & each.model_fields_set for each in asked.variants
+    )
+    return isinstance(asked.workload, LockTasks) and asked.filesystem.kind != "none" and not changes
 
 
 def _unused_locks(asked: Scenario) -> list[str]:

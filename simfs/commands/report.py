@@ -21,8 +21,8 @@ def report(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FOLDER...",
-            help="Folder that a run or sweep wrote; also folders of whatif and sensitivity.",
+            metavar="FOLDER",
+            help="The folder of a run or sweep; beside it those of whatif and sensitivity.",
         ),
     ],
     out: Annotated[

@@ -74,15 +74,23 @@ Vary = Annotated[
     ),
 ]
 DesignOfPoints = Annotated[
-    Design, typer.Option(help="How points are chosen; with sobol, take a power of two as --points.")
+    Design,
+    typer.Option(
+        help="How points are chosen: all combinations (grid), values side by side (zip), at random, as a Latin "
+        "hypercube (lhs), or by a Sobol sequence, of which --points should be a power of two."
+    ),
 ]
 Points = Annotated[
     int | None,
-    typer.Option(min=1, help="Number of points; in a grid, of values of each range (5 by default)."),
+    typer.Option(
+        min=1, metavar="N", help="Number of points; in a grid, of values of each range (5 by default)."
+    ),
 ]
 Listed = Annotated[
     Path | None,
-    typer.Option("--list", help="Run the rows of this CSV file, which has a column for each key."),
+    typer.Option(
+        "--list", metavar="FILE", help="Run the rows of this CSV file, which has a column for each key."
+    ),
 ]
 Refinement = Annotated[
     Refine | None, typer.Option(help="Add points at each curve's knee, or where two variants cross.")
@@ -95,7 +103,10 @@ Shard = Annotated[
     typer.Option(metavar="I/N", help="Run only shard I of N; `simfs merge` puts the shards together."),
 ]
 Executor = Annotated[
-    str, typer.Option(help="Where runs are done: 'threads' of this computer, or dask://HOST:PORT.")
+    str,
+    typer.Option(
+        metavar="WHERE", help="Where runs are done: 'threads' of this computer, or dask://HOST:PORT."
+    ),
 ]
 
 
@@ -152,7 +163,7 @@ def sweep(
 
 
 def merge(
-    sweeps: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Folders of the shards.")],
+    sweeps: Annotated[list[Path], typer.Argument(metavar="FOLDER", help="Folders of the shards.")],
     out: Annotated[
         Path | None,
         typer.Option(

@@ -48,12 +48,18 @@ Variants = Annotated[
 ]
 Start = Annotated[
     str | None,
-    typer.Option(help="Begin at this time; around the worst wait by default.", show_default=False),
+    typer.Option(
+        metavar="TIME",
+        help="Begin at this time, for example '2 ms'; around the worst wait by default.",
+        show_default=False,
+    ),
 ]
 Length = Annotated[
     str | None,
     typer.Option(
-        help="Length of the window; by default 2 ms, or more for a longer wait.", show_default=False
+        metavar="TIME",
+        help="Length of the window; by default 2 ms, or more for a longer wait.",
+        show_default=False,
     ),
 ]
 OfLock = Annotated[

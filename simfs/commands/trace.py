@@ -62,9 +62,11 @@ BINARY = {TraceFormat.PERFETTO: "trace.pftrace", TraceFormat.TRACE_DAT: "trace.d
 def trace(
     scenario: ScenarioName,
     settings: Settings = None,
-    variant: Annotated[str | None, typer.Option(help="The variant to use; the first by default.")] = None,
-    start: Annotated[str, typer.Option(help="Begin at this time, for example '2 ms'.")] = "0",
-    length: Annotated[str, typer.Option(help="Length of the window.")] = "100 us",
+    variant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The variant to use; the first by default.")
+    ] = None,
+    start: Annotated[str, typer.Option(metavar="TIME", help="Begin at this time, for example '2 ms'.")] = "0",
+    length: Annotated[str, typer.Option(metavar="TIME", help="Length of the window.")] = "100 us",
     engine: Annotated[
         Machine | None,
         typer.Option(
@@ -76,7 +78,9 @@ def trace(
     output: Annotated[
         TraceFormat,
         typer.Option(
-            "--format", help="Format of the output; 'perfetto' and 'ftrace' are for viewers: ui.perfetto.dev."
+            "--format",
+            help="Format of the output; 'perfetto', 'ftrace' and 'chrome' are for ui.perfetto.dev, 'trace-dat' for "
+            "KernelShark.",
         ),
     ] = TraceFormat.TEXT,
     quick: Quick = False,

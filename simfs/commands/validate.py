@@ -92,7 +92,11 @@ Details = Annotated[
 ]
 StoreFolder = Annotated[
     Path | None,
-    typer.Option(help="Keep the runs in this folder; in the user's cache by default.", show_default=False),
+    typer.Option(
+        metavar="FOLDER",
+        help="Keep the runs in this folder; in the user's cache by default.",
+        show_default=False,
+    ),
 ]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from simfs.cli import app
+from simfs.cli import COMMANDS, app
 
 RUNNER = CliRunner()
 CYCLE = """
@@ -34,7 +35,6 @@ WRONG = {
     "run base.yaml --set groups.a.workload.tasks=3": "the scenario has no groups",
     f"run base.yaml --seed {2**64}": f"--seed {2**64}: at most",
     "run base.yaml --set 'measure.duration=0 ms'": "a duration must be above 0",
-    "run base.yaml --set 'filesystem={kind: xfs}'": "workload lock_cycle uses no filesystem",
     "validate xfs-rangelock-userspace-2019 --store base.yaml": "base.yaml is a file, not a directory",
     "sweep base.yaml -o base.yaml --vary workload.tasks=1,2": "base.yaml is a file, not a directory",
     f"{VARY} --between a,b": "--between a,b: goes with --refine crossover",
@@ -75,6 +75,15 @@ def test_what_is_wrong_is_said(line: str, here: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("here")
+def test_a_filesystem_that_nothing_uses_is_told() -> None:
+    answer = RUNNER.invoke(app, ["run", "base.yaml", "--set", "filesystem={kind: xfs}"])
+    assert answer.exit_code == 0
+    assert "filesystem has no effect: workload lock_cycle uses none" in answer.stderr
+    assert "no effect" not in RUNNER.invoke(app, ["run", "base.yaml"]).stderr
+
+
+@pytest.mark.slow
 def test_a_result_without_a_point_is_no_report(here: Path) -> None:
     assert RUNNER.invoke(app, ["run", "base.yaml", "--out", "result"]).exit_code == 0
     path = here / "result" / "result.json"
@@ -92,3 +101,13 @@ def test_loads_that_do_different_things_are_not_compared(form: str) -> None:
     answer = RUNNER.invoke(app, ["compare", "base.yaml", "files.yaml", "--format", form])
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert "lock cycles and create-unlinks cannot be compared" in answer.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_names_what_an_option_takes(command: str) -> None:
+    """Not its type in Python: `--scale <list[float]>`, `[[SCENARIO]]`, `FOLDER......`."""
+    said = RUNNER.invoke(app, [command, "--help"]).stdout
+    options = said.partition("Options:")[2]
+    assert not re.search(r"<(str|path|list|int|float)", options), options
+    assert "[[" not in said
+    assert "......" not in said

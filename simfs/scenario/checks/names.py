@@ -258,11 +258,7 @@ def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Pro
         if not isinstance(scenario.workload, LockTasks | PythonTasks):
             at = document.place_of(("filesystem",)).value
             yield Problem(at, f"workload {scenario.workload.kind} needs a filesystem")
-        return
-    if isinstance(scenario.workload, LockTasks):
-        at = document.place_of(("filesystem",)).key
-        yield Problem(at, f"workload {scenario.workload.kind} uses no filesystem")
-    if use.costs or use.profile:
+    elif use.costs or use.profile:
         known, read = filesystem_costs(use), vocabulary().costs[use.kind]
         yield from _unknown(use.costs, known, ("filesystem", "costs"), "cost", document)
         if unread := next((name for name in known if name not in read), None):
