@@ -28,7 +28,7 @@ from simfs.commands.common import (
 from simfs.commands.errors import BROKEN, complain, plain_errors, refusals_of_runs, refused
 
 if TYPE_CHECKING:
-    from simfs.experiments.watching import Watched
+    from simfs.results.task_names import Watched
     from simfs.scenario import Point
 
 CONTEXT = 12

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from simfs.experiments.watching import Watch, Watched, as_shown, native_watch
+from simfs.experiments.watching import as_shown, native_watch
 from simfs.machine.recorder import LongWait
 from simfs.machine.time import Time
+from simfs.results.task_names import Watch, Watched
 from simfs.results.timeline import Doing, State, Timeline, follow, state_of
 from simfs.scenario import Point, to_run_spec
 from simfs.scenario.program import program_of

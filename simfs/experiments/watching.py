@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
-from simfs.machine.recorder import Event, LongWait
 from simfs.results.task_names import (
-    LOAD,
+    Watch,
+    Watched,
+    at_begin,
+    first_in,
     first_of_load,
     kinds_of,
     numbers,
     renumbered,
     waits_renumbered,
 )
-
-Watched = tuple[str, list[Event], list[Event], list[LongWait]]
-"""The result, what was in force, the events and the longest waits."""
-Watch = Callable[..., Watched]
 
 
 def native_watch(spec: str, *program: Any, start: int) -> Any:  # noqa: ANN401 as the engine returns it
@@ -57,7 +53,7 @@ def as_shown(watch: Watch) -> Watch:
         kinds = kinds_of([*in_force, *events])
         first = first_of_load(kinds)
         if first is None:
-            first = _first_at_begin(watch, spec, program)
+            first = first_in(at_begin(watch, spec, *program))
         if first == 0:
             return result, in_force, events, waits
         number = numbers(kinds, first)
@@ -65,10 +61,3 @@ def as_shown(watch: Watch) -> Watch:
         return result, before, then, waits_renumbered(waits, number)
 
     return shown
-
-
-def _first_at_begin(watch: Watch, spec: str, program: tuple[Any, ...]) -> int:
-    """The first task of the load when the clock starts: one that sets files up has ended by then."""
-    short = json.dumps(json.loads(spec) | {"warmup_ns": 0.0, "duration_ns": 1.0})
-    _, in_force, events, _ = watch(short, *program, start=0)
-    return min((thread for thread, kind in kinds_of([*in_force, *events]).items() if kind == LOAD), default=0)

@@ -6,10 +6,18 @@ is shown task 0 is the first of the load, and a kernel thread has a number below
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable
 from itertools import count
+from typing import Any
 
 from simfs.machine.recorder import Event, LongWait
+
+Watched = tuple[str, list[Event], list[Event], list[LongWait]]
+"""The result, what was in force, the events and the longest waits."""
+Watch = Callable[..., Watched]
+"""`watch` of a machine."""
 
 Numbers = Callable[[int], int]
 """From the machine's number of a thread to the one that is shown."""
@@ -46,6 +54,18 @@ def first_of_load(kinds: dict[int, str]) -> int | None:
     return first if first in kinds else None
 
 
+def at_begin(watch: Watch, spec: str, *program: Any) -> dict[int, str]:  # noqa: ANN401 as machines take it
+    """The kinds of the threads when the clock of a run starts: who sets files up has ended by then."""
+    short = json.dumps(json.loads(spec) | {"warmup_ns": 0.0, "duration_ns": 1.0})
+    _, in_force, events, _ = watch(short, *program, start=0)
+    return kinds_of([*in_force, *events])
+
+
+def first_in(kinds: dict[int, str]) -> int:
+    """The lowest number of a task of the load; 0 where there is none."""
+    return min((thread for thread, kind in kinds.items() if kind == LOAD), default=0)
+
+
 def numbers(kinds: dict[int, str], first: int) -> Numbers:
     """How the threads of a run are numbered, given the load's first task."""
     return lambda thread: thread - first if kinds.get(thread, LOAD) == LOAD else -1 - thread
@@ -62,3 +82,25 @@ def renumbered(events: Iterable[Event], number: Numbers) -> list[Event]:
 def waits_renumbered(waits: Iterable[LongWait], number: Numbers) -> list[LongWait]:
     """The same of long waits."""
     return [(lock, number(task), begin, end) for lock, task, begin, end in waits]
+
+
+_WRONG = re.compile(r'"ok":\s*false|"stall":\s*\{')
+_TASK = re.compile(r"\btask (\d+)\b")
+
+
+def told_as_shown(result: str, kinds: Callable[[], dict[int, str]]) -> str:
+    """A run's result, of which stall and broken laws name tasks as they are shown; only for these `kinds` is asked."""
+    if not _WRONG.search(result):
+        return result
+    threads = kinds()
+    number = numbers(threads, first_in(threads))
+
+    def told(text: str) -> str:
+        return _TASK.sub(lambda found: name_of(number(int(found[1]))), text)
+
+    document = json.loads(result)
+    if document.get("stall"):
+        document["stall"]["cycle"] = [told(step) for step in document["stall"]["cycle"]]
+    for law in document["laws"]:
+        law["detail"] = law["detail"] if law["ok"] else told(law["detail"])
+    return json.dumps(document)

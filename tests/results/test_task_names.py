@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from simfs.cli import app
 from simfs.experiments.watching import as_shown, native_watch
-from simfs.results.task_names import first_of_load, name_of, number_of, numbers
+from simfs.results.task_names import first_of_load, name_of, number_of, numbers, told_as_shown
 
 RUNNER = CliRunner()
 LOAD = """
@@ -96,3 +96,20 @@ def test_where_files_were_set_up_by_a_task_the_load_begins_with_0_too() -> None:
     _, in_force, events, _ = as_shown(native_watch)(json.dumps(spec), start=10**8)
     tasks = {event[1] for event in [*in_force, *events] if event[1] is not None and event[1] >= 0}
     assert tasks == {0, 1, 2}
+
+
+def test_what_is_wrong_names_tasks_as_they_are_shown() -> None:
+    cycle = ["task 3 waits for a#1 held by task 2", "task 0 waits for b#2 held by task 3"]
+    law = {"law": "mutual exclusion", "ok": False, "detail": "task 2 takes a at 5 ps while task 3 holds it"}
+    result = json.dumps({"stall": {"kind": "deadlock", "at_ns": 0, "cycle": cycle}, "laws": [law]})
+    told = json.loads(told_as_shown(result, lambda: {0: "bound", 1: "kernel", 2: "load", 3: "load"}))
+    assert told["stall"]["cycle"] == [
+        "task 1 waits for a#1 held by task 0",
+        "kthread 1 waits for b#2 held by task 1",
+    ]
+    assert told["laws"][0]["detail"] == "task 0 takes a at 5 ps while task 1 holds it"
+
+
+def test_nothing_is_asked_where_nothing_is_wrong() -> None:
+    result = json.dumps({"stall": None, "laws": [{"law": "a", "ok": True, "detail": "task 7"}]})
+    assert told_as_shown(result, lambda: pytest.fail("asked")) is result
