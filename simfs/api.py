@@ -151,6 +151,10 @@ class Question:
             factor(f"{key}={values}") if isinstance(values, str) else Factor(key, tuple(values))
             for key, values in varied(vary).items()
         ]
+        if between and refine != "crossover":
+            raise ValueError(f"between: {between!r} goes with refine='crossover'")
+        if points is not None and design in ("grid", "zip") and not any(each.ends for each in factors):
+            raise ValueError(f"points: {points} is for ranges such as '1..48'; here all values are told")
         seed = asked.measure.seed
         rows = rows_of(factors, design, points, seed) if factors else rows_of_scenario(asked)
         given = tuple(sorted(self._given()))

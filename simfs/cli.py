@@ -60,7 +60,7 @@ COMMANDS = {
     ),
     "advise": Command(
         "advise:advise",
-        "Find the best allocation groups and directories.",
+        "Find the best allocation groups, directories and lock.",
         "simfs advise compile-24 --variant xfs --quick",
     ),
     "new": Command("new:new", "Write a commented scenario to start from.", "simfs new my-lock --about lock"),
@@ -76,7 +76,7 @@ COMMANDS = {
     ),
     "calibrate": Command(
         "calibrate:calibrate",
-        "Fit the parameters that a scenario lists for it.",
+        "Fit the parameters that a scenario lists under `calibrate:`.",
         "simfs calibrate compile-24 --out fit.json",
     ),
     "sensitivity": Command(
@@ -86,7 +86,7 @@ COMMANDS = {
     ),
     "compare": Command(
         "compare:compare",
-        "Compare two results.",
+        "Compare two results, or a real machine's output with one.",
         "simfs compare lock-cycle:semaphore lock-cycle:mutex --quick --set workload.tasks=16",
     ),
     "import": Command(
@@ -135,7 +135,7 @@ COMMANDS = {
         "Ask a question about locks, and score a guess.",
         "simfs lesson knee -s 7 --guess 1:10k,8:60k",
     ),
-    "list": Command("about:list_", "List scenarios, measured data and models.", "simfs list"),
+    "list": Command("about:list_", "List scenarios, measured data and models.", "simfs list xfs"),
     "locks": Command("locks:locks", "List all locks and their policies.", "simfs locks"),
     "schema": Command(
         "about:schema", "Print the JSON Schema of scenarios.", "simfs schema > scenario.schema.json"

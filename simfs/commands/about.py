@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -95,9 +96,20 @@ def _examined(output: TextOrJson) -> bool:
     return whole.healthy
 
 
+def _is_scenario(path: Path) -> bool:
+    try:
+        return any(line.startswith(b"simfs:") for line in path.read_bytes()[:4096].splitlines())
+    except OSError:
+        return False
+
+
 def _beside(machine: str, output: TextOrJson) -> None:
     from simfs.scenario.models import load_machine
 
+    if _is_scenario(Path(machine)):
+        raise refused(
+            f"--machine {machine}: is a scenario, no profile of a machine; `simfs measure` writes one"
+        )
     try:
         profile = load_machine(machine)
     except ValueError as error:

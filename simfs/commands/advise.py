@@ -31,16 +31,24 @@ WORKLOADS = ("compile", "create", "create_unlink", "tmpfile")
 
 
 ScenarioOrNot = Annotated[
-    str | None, typer.Argument(metavar="[SCENARIO]", help="Name of a shipped scenario, or a file.")
+    str | None, typer.Argument(metavar="SCENARIO", help="Name of a shipped scenario, or a file.")
 ]
 XfsInfo = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The output of xfs_info, instead of a scenario; - is standard input."),
 ]
 Cpus = Annotated[
-    int | None, typer.Option(min=1, max=256, help="With --xfs-info: number of CPUs, and of tasks.")
+    int | None,
+    typer.Option(min=1, max=256, metavar="N", help="With --xfs-info: number of CPUs, and of tasks."),
 ]
-Workload = Annotated[str, typer.Option(help=f"With --xfs-info: the workload: {', '.join(WORKLOADS)}.")]
+Workload = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND",
+        help=f"With --xfs-info: the workload: {', '.join(WORKLOADS)}; the first by default.",
+        show_default=False,
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -58,7 +66,7 @@ def advise(
     variant: Variant = None,
     xfs_info: XfsInfo = None,
     cpus: Cpus = None,
-    workload: Workload = "compile",
+    workload: Workload = None,
     out: Out = None,
     settings: Settings = None,
     output: Output = TextOrJson.TEXT,
@@ -76,8 +84,15 @@ def advise(
         given = overrides(settings, seed)
         if (scenario is None) == (xfs_info is None):
             raise refused("advise: give a scenario or --xfs-info, one of them")
+        if scenario is not None and (cpus is not None or workload is not None):
+            option, key = ("--cpus", "machine.cpus") if cpus is not None else ("--workload", "workload.kind")
+            raise refused(f"{option}: goes with --xfs-info; a scenario says it itself: --set {key}=...")
         with refusals_of_runs():
-            asked = loaded(scenario, given) if scenario else _of_xfs_info(xfs_info, cpus, workload, given)
+            asked = (
+                loaded(scenario, given)
+                if scenario
+                else _of_xfs_info(xfs_info, cpus, workload or WORKLOADS[0], given)
+            )
         with question(asked, given, variant, quick=quick, threads=threads) as about:
             from simfs.experiments.advise import advise as ask
 

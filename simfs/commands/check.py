@@ -15,7 +15,7 @@ from simfs.scenario.problems import Problem, ScenarioError
 def check(
     lock: Annotated[str, typer.Argument(metavar="FILE.py:CLASS", help="The lock to test.")],
     schedules: Annotated[
-        int, typer.Option(min=1, max=10_000_000, help="Try at most this many schedules.")
+        int, typer.Option(min=1, max=10_000_000, metavar="N", help="Try at most this many schedules.")
     ] = 20_000,
     simulate: Annotated[
         bool,

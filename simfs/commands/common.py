@@ -75,10 +75,14 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; may be repeated."),
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of all random streams (measure.seed).")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Seed of all random streams (measure.seed).")
+]
 Threads = Annotated[
     int | None,
-    typer.Option(min=1, max=1024, help="Number of runs at the same time; as many as CPUs by default."),
+    typer.Option(
+        min=1, max=1024, metavar="N", help="Number of runs at the same time; as many as CPUs by default."
+    ),
 ]
 Metrics = Annotated[
     list[str] | None,
@@ -127,8 +131,20 @@ def progresses() -> AbstractContextManager[Callable[[], AbstractContextManager[P
     return bars(notes())
 
 
+MOST_SEED = 2**64 - 1
+
+
+def patience(what: str) -> AbstractContextManager[None]:
+    """Says on standard error that one long thing goes on, which tells nothing itself."""
+    from simfs.reports.progress import patience as shown
+
+    return shown(notes(), what)
+
+
 def overrides(settings: list[str] | None, seed: int | None) -> list[str]:
     """The settings of the command line, `--seed` among them."""
+    if seed is not None and seed > MOST_SEED:
+        raise refused(f"--seed {seed}: at most {MOST_SEED}")
     return [*(settings or []), *([] if seed is None else [f"measure.seed={seed}"])]
 
 
@@ -145,6 +161,8 @@ def loaded(scenario: str, given: list[str], *, quick: bool = False) -> Scenario:
     if not given:  # a setting may end a sweep, and so what selects from it
         for number in selecting_none(found):
             notes().print(f"points.{number}: selects no point, so it changes nothing")
+    if _vain_filesystem(found):
+        notes().print(f"filesystem has no effect: workload {found.workload.kind} uses none")
     for unused in _unused_locks(found):
         notes().print(unused)
     for key in without_effect(found, sorted(keys_of(given))):
@@ -153,6 +171,16 @@ def loaded(scenario: str, given: list[str], *, quick: bool = False) -> Scenario:
             f"--set {key} has no effect: each variant or point sets it itself (a variant's is {own})"
         )
     return found.quick(keys_of(given)) if quick else found
+
+
+def _vain_filesystem(asked: Scenario) -> bool:
+    """Whether there is a filesystem, and nothing but locks of a load that uses none."""
+    from simfs.scenario.sections.lock_tasks import LockTasks
+
+    changes = bool(asked.groups) or any(
+        {"workload", "filesystem"} & each.model_fields_set for each in asked.variants
+    )
+    return isinstance(asked.workload, LockTasks) and asked.filesystem.kind != "none" and not changes
 
 
 def _unused_locks(asked: Scenario) -> list[str]:
@@ -197,32 +225,35 @@ def refuse_out(out: Path | None) -> None:
         refuse_foreign(out)
     except OSError as error:
         raise refused(f"--out {out}: {error.strerror}") from None
-    refuse_folder(out)
+    refuse_folder(out, f"--out {out}")
 
 
-def refuse_folder(out: Path) -> None:
-    """Refuse a folder `--out` that could not be made or written, before anything is run for it."""
+def refuse_folder(folder: Path, named: str) -> None:
+    """Refuse a folder that could not be made or written, before anything is run for it; `named` by the user so."""
     try:
-        around = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+        around = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     except OSError as error:
-        raise refused(f"--out {out}: {error.strerror}") from None
+        raise refused(f"{named}: {error.strerror}") from None
     if not around.is_dir():
-        raise refused(f"--out {out}: {around} is a file, not a directory")
-    _try(around, f"--out {out}")
+        raise refused(f"{named}: {around} is a file, not a directory")
+    _try(around, named)
 
 
 def refuse_file(out: Path | None, option: str = "--out") -> None:
-    """Refuse a file that could not be written, before anything is run for it."""
+    """Refuse a file that could not be written, before anything is run for it; missing folders are made for it later."""
     if out is None:
         return
+    named = f"{option} {out}".strip()
+    try:
+        there = out.exists()
+    except OSError as error:
+        raise refused(f"{named}: {error.strerror}") from None
     if out.is_dir():
-        raise refused(f"{option} {out}: is a directory, not a file")
-    if not out.parent.is_dir():
-        raise refused(f"{option} {out}: there is no directory {out.parent}")
-    if not out.exists():
-        _try(out.parent, f"{option} {out}")
+        raise refused(f"{named}: is a directory, not a file")
+    if not there:
+        refuse_folder(out.parent, named)
     elif not os.access(out, os.W_OK):
-        raise refused(f"{option} {out}: cannot be written: permission denied")
+        raise refused(f"{named}: cannot be written: permission denied")
 
 
 def _try(folder: Path, option: str) -> None:

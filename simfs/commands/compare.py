@@ -54,10 +54,12 @@ Right = Annotated[
     ),
 ]
 Operations = Annotated[
-    int | None, typer.Option(min=1, help="Operations of the real run; compares waits per operation.")
+    int | None,
+    typer.Option(min=1, metavar="N", help="Operations of the real run; compares waits per operation."),
 ]
 Seconds = Annotated[
-    float | None, typer.Option(min=1e-6, help="Seconds of the real run; compares waits per second.")
+    float | None,
+    typer.Option(min=1e-6, metavar="N", help="Seconds of the real run; compares waits per second."),
 ]
 Output = Annotated[
     Format,
@@ -65,7 +67,10 @@ Output = Annotated[
 ]
 Why = Annotated[
     bool,
-    typer.Option("--why", help="Vary the sourced numbers, and say on which one the difference depends most."),
+    typer.Option(
+        "--why",
+        help="With the output of a real tool: vary the sourced numbers, and say on which the difference depends most.",
+    ),
 ]
 
 NoVariant = Annotated[list[str] | None, typer.Option("--variant", hidden=True)]

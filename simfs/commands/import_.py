@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import emit, notes, write_file
+from simfs.commands.common import emit, notes, refuse_file, write_file
 from simfs.commands.errors import plain_errors, refused
 from simfs.scenario.problems import Problem, ScenarioError
 
@@ -23,21 +23,30 @@ LARGEST = 256 << 20
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The output of the tool; - is standard input.")],
     tasks: Annotated[
-        int | None, typer.Option(min=1, help="Number of processes, if the file does not say it.")
+        int | None, typer.Option(min=1, metavar="N", help="Number of processes, if the file does not say it.")
     ] = None,
     operations: Annotated[
-        int | None, typer.Option(min=1, help="Operations of the whole run; gives waits per operation.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Operations of the whole run; gives waits per operation."),
     ] = None,
-    variant: Annotated[str | None, typer.Option(help="The variant of a scenario that was measured.")] = None,
-    machine: Annotated[str, typer.Option(help="The machine that was measured.")] = "not said",
-    kernel: Annotated[str, typer.Option(help="The kernel of that machine.")] = "not said",
+    variant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The variant of a scenario that was measured.")
+    ] = None,
+    machine: Annotated[str, typer.Option(metavar="TEXT", help="The machine that was measured.")] = "not said",
+    kernel: Annotated[str, typer.Option(metavar="TEXT", help="The kernel of that machine.")] = "not said",
     name: Annotated[
-        str | None, typer.Option(help="Name of the data set; the name of the file by default.")
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the data set; the name of the file by default."),
     ] = None,
     of_format: Annotated[
-        str | None, typer.Option("--format", help="The tool's format, if it is not recognised.")
+        str | None,
+        typer.Option(
+            "--format", metavar="TOOL", help="The tool whose output it is, if that is not recognised."
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the data set to this file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the data set to this file.")
+    ] = None,
 ) -> None:
     """Make a data set from the output of a real tool, for `simfs compare` and for `measured:` of a scenario.
 
@@ -51,6 +60,7 @@ def import_(
     with plain_errors():
         from simfs.interchange.dataset import About
 
+        refuse_file(out)
         shown = "standard input" if file == "-" else Path(file).name
         about = About(name or Path(shown).stem, shown, tasks, operations, variant, machine, kernel)
         _convert(file, of_format, about, out)

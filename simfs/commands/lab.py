@@ -10,7 +10,9 @@ from simfs.commands.errors import plain_errors, refused
 
 
 def lab(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 is any free port.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="Port to listen on; 0 is any free port.")
+    ] = 0,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open a browser with the page.")
     ] = True,

@@ -29,12 +29,14 @@ def _lessons(begun: str) -> list[str]:
 Name = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]",
+        metavar="NAME",
         help="Name or number of the lesson; without one all are listed.",
         autocompletion=_lessons,
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", "-s", min=0, help="Seed of the question's numbers.")]
+Seed = Annotated[
+    int, typer.Option("--seed", "-s", min=0, metavar="N", help="Seed of the question's numbers.")
+]
 Compute = Annotated[
     bool, typer.Option("--compute", "-c", help="Compute the answer by simulation and print it.")
 ]
@@ -76,7 +78,7 @@ def lesson(
         from simfs import lessons
 
         if out is not None:
-            refuse_folder(out)
+            refuse_folder(out, f"--out {out}")
             _draw([name] if name else list(lessons.LESSONS), seed, guess, out)
             return
         if name is None:

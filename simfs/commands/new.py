@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from simfs.commands.common import notes
+from simfs.commands.common import notes, refuse_folder
 from simfs.commands.errors import plain_errors, refused, unwritable
 from simfs.scenario.suggest import choices
 
@@ -90,14 +90,16 @@ def new(
     with plain_errors():
         if about not in STARTS:
             raise refused(f"--about {about}: {choices(about, STARTS)}")
+        if file.name in ("", ".."):
+            raise refused(f"'{file}': is no name of a scenario; give one, for example my-lock")
         path = file if file.suffix in (".yaml", ".yml") else file.with_name(f"{file.name}.yaml")
-        if not path.parent.is_dir():
-            raise refused(f"{path}: there is no directory {path.parent}")
+        refuse_folder(path.parent, str(path))
         title, own = STARTS[about]
         name = "".join(c if c.isascii() and (c.isalnum() or c in "._+-") else "-" for c in path.stem).lstrip(
             "._+-"
         )
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("x", encoding="utf-8") as out:
                 out.write(_HEAD.format(name=name[:80] or "scenario", title=title) + own + _TAIL)
         except FileExistsError:

@@ -35,11 +35,17 @@ Load = Annotated[
     typer.Option(metavar="COMMAND", help="Command of the real load, if it is not the scenario's."),
 ]
 Metric = Annotated[
-    str, typer.Option(help="Metric to predict more exactly: throughput_per_s, idle_percent, ...")
+    str,
+    typer.Option(metavar="NAME", help="Metric to predict more exactly: throughput_per_s, idle_percent, ..."),
 ]
 Trajectories = Annotated[
     int,
-    typer.Option(min=2, max=1000, help="Number of Morris trajectories, to find what the metric depends on."),
+    typer.Option(
+        min=2,
+        max=1000,
+        metavar="N",
+        help="Number of Morris trajectories, to find what the metric depends on.",
+    ),
 ]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import Output, TextOrJson, notes, print_answer, refuse_file, write_file
+from simfs.commands.common import Output, TextOrJson, notes, patience, print_answer, refuse_file, write_file
 from simfs.commands.errors import plain_errors, refusals_of_runs, refused
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ def report(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FOLDER...",
-            help="Folder that a run or sweep wrote; also folders of whatif and sensitivity.",
+            metavar="FOLDER",
+            help="The folder of a run or sweep; beside it those of whatif and sensitivity.",
         ),
     ],
     out: Annotated[
@@ -71,8 +71,10 @@ def write_page(briefing: Briefing, out: Path, variants: list[str], *, timeline: 
     from simfs.reports.web.page import page
 
     if timeline:
-        notes().print(f"{briefing.result.name}: running once more for the time line")
-        briefing = with_scenes(briefing, variants)
+        running = f"{briefing.result.name}: running once more for the time line"
+        notes().print(running)
+        with patience(running):
+            briefing = with_scenes(briefing, variants)
     text = page(briefing).encode()
     write_file(out, text)
     notes().print(f"written to {out}, {len(text) / 1e6:.2f} MB")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -133,6 +133,7 @@ def run(
         from simfs.scenario.points import variants_of
 
         refuse_unknown_variants(variants or (), variants_of(asked))
+        _refuse_columns(asked, names_of(columns), variants or ())
         if as_tool is not None:
             _refuse_tool(asked, as_tool, variants)
         chosen = _machine_for(asked, engine, check=check)
@@ -158,6 +159,8 @@ def _refuse_outputs(out: Path | None, page: Path | None) -> None:
 
 def _refuse_printing(output: Format, as_tool: str | None, columns: str | None) -> None:
     """Refuse options of which one would be without effect."""
+    if columns is not None and not names_of(columns):
+        raise refused("--columns: names no column; write, for example, --columns 'tasks,idle %'")
     if output is Format.TEXT:
         return
     if as_tool is not None:
@@ -233,20 +236,31 @@ def _print(
     result: ScenarioResult, output: Format, *, wide: bool, columns: tuple[str, ...], details: bool
 ) -> None:
     if output is Format.TEXT:
+        from simfs.reports.columns import columns_of
         from simfs.reports.layout import report_console
-        from simfs.reports.text import columns_of, print_report
+        from simfs.reports.text import print_report
 
-        unknown = set(columns) - set(known := columns_of(result))
-        console = report_console(wide=wide, columns=() if unknown else columns)
-        print_report(result, console, details=details or bool(columns))
-        if unknown:  # which columns there are is known by now, and so is the result
-            raise refused(
-                f"--columns {', '.join(sorted(unknown))}: there is no such column; {choices(min(unknown), known)}"
-            )
+        print_report(result, report_console(wide=wide, columns=columns), details=details or bool(columns))
+        if columns and (empty := [name for name in columns if name not in columns_of(result)]):
+            notes().print(f"--columns: in this result nothing stands in {', '.join(empty)}")
         return
     from simfs.reports.export import to_csv, to_json
 
     emit(to_json(result) if output is Format.JSON else to_csv(result))
+
+
+def _refuse_columns(asked: Scenario, columns: tuple[str, ...], variants: Sequence[str]) -> None:
+    """Refuse a column that no table can have, before anything is run for it."""
+    if not columns:
+        return
+    from simfs.reports.columns import columns_to_come
+    from simfs.scenario import expand
+
+    points = [point for point in expand(asked) if not variants or point.variant in variants]
+    known = columns_to_come(tuple(asked.sweep), points)
+    for name in columns:
+        if name not in known:
+            raise refused(f"--columns {name}: there is no such column; {choices(name, known)}")
 
 
 def _refuse_tool(asked: Scenario, name: str, variants: list[str] | None) -> None:

@@ -33,14 +33,26 @@ Parameters = Annotated[
         metavar="GLOB", help="Vary only these parameters, for example 'filesystem.*'; may be repeated."
     ),
 ]
-Metric = Annotated[str, typer.Option(help="Metric of the prediction: throughput_per_s, idle_percent, ...")]
-Trajectories = Annotated[int, typer.Option(min=2, max=1000, help="Number of Morris trajectories.")]
-Sobol = Annotated[
-    int, typer.Option(min=0, max=65536, help="Number of samples for Sobol indices, a power of two.")
+Metric = Annotated[
+    str, typer.Option(metavar="NAME", help="Metric of the prediction: throughput_per_s, idle_percent, ...")
 ]
-Top = Annotated[int, typer.Option(min=1, max=50, help="Number of parameters that get Sobol indices.")]
+Trajectories = Annotated[
+    int, typer.Option(min=2, max=1000, metavar="N", help="Number of Morris trajectories.")
+]
+Sobol = Annotated[
+    int,
+    typer.Option(
+        min=0, max=65536, metavar="N", help="Number of samples for Sobol indices, a power of two; 0 for none."
+    ),
+]
+Top = Annotated[
+    int, typer.Option(min=1, max=50, metavar="N", help="Number of parameters that get Sobol indices.")
+]
 Bands = Annotated[
-    int, typer.Option(min=0, max=10_000, help="Number of draws for bands on the curve over tasks.")
+    int,
+    typer.Option(
+        min=0, max=10_000, metavar="N", help="Number of draws for bands on the curve over tasks; 0 for none."
+    ),
 ]
 Out = Annotated[
     Path | None,

@@ -26,6 +26,7 @@ from simfs.commands.common import (
     notes,
     overrides,
     progress,
+    refuse_folder,
     refuse_unknown_variants,
 )
 from simfs.commands.errors import complain, plain_errors, refusals_of_runs, refused, unwritable
@@ -73,15 +74,23 @@ Vary = Annotated[
     ),
 ]
 DesignOfPoints = Annotated[
-    Design, typer.Option(help="How points are chosen; with sobol, take a power of two as --points.")
+    Design,
+    typer.Option(
+        help="How points are chosen: all combinations (grid), values side by side (zip), at random, as a Latin "
+        "hypercube (lhs), or by a Sobol sequence, of which --points should be a power of two."
+    ),
 ]
 Points = Annotated[
     int | None,
-    typer.Option(min=1, help="Number of points; in a grid, of values of each range (5 by default)."),
+    typer.Option(
+        min=1, metavar="N", help="Number of points; in a grid, of values of each range (5 by default)."
+    ),
 ]
 Listed = Annotated[
     Path | None,
-    typer.Option("--list", help="Run the rows of this CSV file, which has a column for each key."),
+    typer.Option(
+        "--list", metavar="FILE", help="Run the rows of this CSV file, which has a column for each key."
+    ),
 ]
 Refinement = Annotated[
     Refine | None, typer.Option(help="Add points at each curve's knee, or where two variants cross.")
@@ -94,7 +103,10 @@ Shard = Annotated[
     typer.Option(metavar="I/N", help="Run only shard I of N; `simfs merge` puts the shards together."),
 ]
 Executor = Annotated[
-    str, typer.Option(help="Where runs are done: 'threads' of this computer, or dask://HOST:PORT.")
+    str,
+    typer.Option(
+        metavar="WHERE", help="Where runs are done: 'threads' of this computer, or dask://HOST:PORT."
+    ),
 ]
 
 
@@ -127,6 +139,8 @@ def sweep(
         refuse_unknown_variants(variants or (), variants_of(asked))
         rows = _rows(asked, vary or [], design, points, listed)
         goal: Goal | None = refine.value if refine else None
+        if between is not None and refine is not Refine.CROSSOVER:
+            raise refused(f"--between {between}: goes with --refine crossover")
         pair = tuple(between.split(",")) if between else ()
         option = f"--list {listed}" if listed else "--vary"
         by_hand = tuple(sorted(keys_of(given)))
@@ -141,6 +155,7 @@ def sweep(
             only=tuple(dict.fromkeys(variants or ())),
         )
         part = _part(shard)
+        refuse_folder(out, f"--out {out}")
         plan.refinement(part)
         plan.points()
         _warn(plan)
@@ -148,7 +163,7 @@ def sweep(
 
 
 def merge(
-    sweeps: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Folders of the shards.")],
+    sweeps: Annotated[list[Path], typer.Argument(metavar="FOLDER", help="Folders of the shards.")],
     out: Annotated[
         Path | None,
         typer.Option(
@@ -162,6 +177,8 @@ def merge(
     with plain_errors(), refusals_of_runs():
         from simfs.experiments import sweep as sweeps_
 
+        if out is not None:
+            refuse_folder(out, f"--out {out}")
         plan, store = sweeps_.merge(sweeps, out or sweeps[0])
         why = "runs are missing: run the shards that have not ended, with the same command, and merge again"
         engine = store.recalling(f"{out or sweeps[0]}: {why}")
@@ -242,12 +259,21 @@ def _rows(
     if listed is not None:
         if vary:
             raise refused("--list: takes no --vary beside it")
+        if points is not None:
+            raise refused(f"--points {points}: is not for --list, of which each row is a point")
         return rows_from(listed)
     if not vary:
         if design is not Design.GRID:
             raise refused(f"--design {design}: say what varies with --vary")
+        if points is not None:
+            raise refused(f"--points {points}: say what varies with --vary, for example workload.tasks=1..48")
         return rows_of_scenario(asked)
-    return rows_of([factor(option) for option in vary], design.value, points, asked.measure.seed)
+    factors = [factor(option) for option in vary]
+    if points is not None and design in (Design.GRID, Design.ZIP) and not any(f.ends for f in factors):
+        raise refused(
+            f"--points {points}: is for ranges such as workload.tasks=1..48; here all values are told"
+        )
+    return rows_of(factors, design.value, points, asked.measure.seed)
 
 
 def _part(shard: str | None) -> tuple[int, int]:

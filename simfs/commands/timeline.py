@@ -17,6 +17,7 @@ from simfs.commands.common import (
     loaded,
     notes,
     overrides,
+    patience,
     print_answer,
     refuse_file,
     refuse_unknown_variants,
@@ -47,12 +48,18 @@ Variants = Annotated[
 ]
 Start = Annotated[
     str | None,
-    typer.Option(help="Begin at this time; around the worst wait by default.", show_default=False),
+    typer.Option(
+        metavar="TIME",
+        help="Begin at this time, for example '2 ms'; around the worst wait by default.",
+        show_default=False,
+    ),
 ]
 Length = Annotated[
     str | None,
     typer.Option(
-        help="Length of the window; by default 2 ms, or more for a longer wait.", show_default=False
+        metavar="TIME",
+        help="Length of the window; by default 2 ms, or more for a longer wait.",
+        show_default=False,
     ),
 ]
 OfLock = Annotated[
@@ -124,7 +131,7 @@ def _scenes(points: list[tuple[str, Point]], ask: Ask) -> list[Scene]:
 
     running = f"{', '.join(point.id for _, point in points)}: {_to_simulate(ask)}"
     notes().print(running)
-    with notes().status(running):  # moves in a terminal, as a run tells nothing before it ends
+    with patience(running):
         return filmed(points, ask)
 
 

@@ -22,12 +22,13 @@ from simfs.commands.common import (
     loaded,
     notes,
     overrides,
+    patience,
     refuse_unknown_variants,
 )
 from simfs.commands.errors import BROKEN, complain, plain_errors, refusals_of_runs, refused
 
 if TYPE_CHECKING:
-    from simfs.experiments.scene import Watched
+    from simfs.results.task_names import Watched
     from simfs.scenario import Point
 
 CONTEXT = 12
@@ -61,9 +62,11 @@ BINARY = {TraceFormat.PERFETTO: "trace.pftrace", TraceFormat.TRACE_DAT: "trace.d
 def trace(
     scenario: ScenarioName,
     settings: Settings = None,
-    variant: Annotated[str | None, typer.Option(help="The variant to use; the first by default.")] = None,
-    start: Annotated[str, typer.Option(help="Begin at this time, for example '2 ms'.")] = "0",
-    length: Annotated[str, typer.Option(help="Length of the window.")] = "100 us",
+    variant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The variant to use; the first by default.")
+    ] = None,
+    start: Annotated[str, typer.Option(metavar="TIME", help="Begin at this time, for example '2 ms'.")] = "0",
+    length: Annotated[str, typer.Option(metavar="TIME", help="Length of the window.")] = "100 us",
     engine: Annotated[
         Machine | None,
         typer.Option(
@@ -75,7 +78,9 @@ def trace(
     output: Annotated[
         TraceFormat,
         typer.Option(
-            "--format", help="Format of the output; 'perfetto' and 'ftrace' are for viewers: ui.perfetto.dev."
+            "--format",
+            help="Format of the output; 'perfetto', 'ftrace' and 'chrome' are for ui.perfetto.dev, 'trace-dat' for "
+            "KernelShark.",
         ),
     ] = TraceFormat.TEXT,
     quick: Quick = False,
@@ -92,7 +97,7 @@ def trace(
         refuse_late([point], start, "--start")
         chosen = engine or (Machine.SIMPY if point.scenario.used_own_locks else Machine.NATIVE)
         text = json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": begin + span})
-        with refusals_of_runs():
+        with refusals_of_runs(), patience(f"{point.id}: running"):
             watched, equal = _watched(text, chosen, start=round(begin * 1000))
         window = (round(begin * 1000), round((begin + span) * 1000))
         _print(watched, output, window)
@@ -158,18 +163,18 @@ def _point(name: str, given: list[str], variant: str | None, *, quick: bool) -> 
 
 def _watched(spec: str, engine: Machine, start: int) -> tuple[Watched, bool]:
     from simfs import machine
-    from simfs.experiments.watching import native_watch
+    from simfs.experiments.watching import as_shown, native_watch
     from simfs.machine.agreement import first_difference
     from simfs.reports.traces.trace import line
     from simfs.scenario.program import program_of
 
     program = program_of(spec) or ()
     if engine is Machine.SIMPY:
-        return machine.watch(spec, *program, start=start), True
-    watched = native_watch(spec, *program, start=start)
+        return as_shown(machine.watch)(spec, *program, start=start), True
+    watched = as_shown(native_watch)(spec, *program, start=start)
     if engine is Machine.NATIVE:
         return watched, True
-    native, reference = watched[2], machine.watch(spec, *program, start=start)[2]
+    native, reference = watched[2], as_shown(machine.watch)(spec, *program, start=start)[2]
     at = first_difference(native, reference)
     if at is None:
         notes().print(f"both machines give the same {len(native)} events")

@@ -22,6 +22,7 @@ from simfs.commands.common import (
     notes,
     overrides,
     progresses,
+    refuse_folder,
     refuse_out,
 )
 from simfs.commands.errors import (
@@ -91,7 +92,11 @@ Details = Annotated[
 ]
 StoreFolder = Annotated[
     Path | None,
-    typer.Option(help="Keep the runs in this folder; in the user's cache by default.", show_default=False),
+    typer.Option(
+        metavar="FOLDER",
+        help="Keep the runs in this folder; in the user's cache by default.",
+        show_default=False,
+    ),
 ]
 
 
@@ -186,6 +191,8 @@ def _remembering(store: Path | None) -> Callable[[Engine], Engine]:
     from simfs.results.store import Store
 
     folder = store or _cache()
+    if store is not None:
+        refuse_folder(store, f"--store {store}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):

@@ -33,25 +33,36 @@ KINDS = ("semaphore", "mutex", "rwsem")
 
 Lock = Annotated[
     str | None,
-    typer.Option(help="Change this lock class, named as in `simfs run`; by default all are profiled."),
+    typer.Option(
+        metavar="NAME", help="Change this lock class, named as in `simfs run`; by default all are profiled."
+    ),
 ]
 Scales = Annotated[
     list[float] | None,
-    typer.Option(min=0, max=1000, help="Multiply the lock's hold time; may be repeated."),
+    typer.Option(
+        min=0, max=1000, metavar="FACTOR", help="Multiply the lock's hold time by this; may be repeated."
+    ),
 ]
 Remove = Annotated[bool, typer.Option("--remove", help="Remove the lock.")]
-Kinds = Annotated[list[str] | None, typer.Option(help="Use another kind of lock; may be repeated.")]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KIND", help="Use this kind of lock instead (`simfs locks`); may be repeated."),
+]
 Splits = Annotated[
     list[int] | None,
-    typer.Option(min=1, max=4096, help="Split each lock into this many; may be repeated."),
+    typer.Option(min=1, max=4096, metavar="N", help="Split each lock into this many; may be repeated."),
 ]
 AllocationGroups = Annotated[
-    list[int] | None, typer.Option(min=1, help="Use another number of allocation groups; may be repeated.")
+    list[int] | None,
+    typer.Option(min=1, metavar="N", help="Use this number of allocation groups; may be repeated."),
 ]
 Most = Annotated[
     float,
     typer.Option(
-        min=1, max=100, help="With the profile: remove at most this part of the hold time, in per cent."
+        min=1,
+        max=100,
+        metavar="PERCENT",
+        help="With the profile: remove at most this part of the hold time, in per cent.",
     ),
 ]
 Out = Annotated[

@@ -19,6 +19,7 @@ from simfs.commands.common import (
     loaded,
     notes,
     overrides,
+    patience,
 )
 from simfs.commands.errors import complain, plain_errors, refusals_of_runs, refused
 
@@ -51,7 +52,8 @@ At = Annotated[
     typer.Option(metavar="TIME", help="Show which task waits for which at this time, for example '120 ms'."),
 ]
 OfTask = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="With --at: show only the chain of this task.")
+    int | None,
+    typer.Option(metavar="N", help="With --at: show only the chain of this task; of 'kthread 3' N is -3."),
 ]
 Output = Annotated[
     WhyFormat,
@@ -115,7 +117,8 @@ def _found(asked: Scenario, point: Point, threads: int) -> tuple[Why, list[Findi
 
     notes().print(f"{point.id}: running")
     engine = reference_engine() if point.scenario.used_own_locks else native_engine()
-    return ask(point, asked.measure, threads=threads, engine=engine)
+    with patience(f"{point.id}: running"):
+        return ask(point, asked.measure, threads=threads, engine=engine)
 
 
 def _print(found: Why, output: WhyFormat, *, owners: bool, wide: bool) -> None:
@@ -148,8 +151,9 @@ def _print_graph(point: Point, at: str, task: int | None, output: WhyFormat) -> 
 
     moment = round(duration_of(at, "--at") * 1000)
     refuse_late([point], at, "--at")
-    notes().print(f"{point.id}: simulating {duration(moment / 1000)}, from the beginning to that moment")
-    with refusals_of_runs():
+    simulating = f"{point.id}: simulating {duration(moment / 1000)}, from the beginning to that moment"
+    notes().print(simulating)
+    with refusals_of_runs(), patience(simulating):
         graph = waits_at(point, moment)
     try:
         graph = graph if task is None else graph.chain_of(task)

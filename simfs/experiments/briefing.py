@@ -135,10 +135,14 @@ def read(folders: Sequence[Path]) -> Briefing:
     main = [folder for folder in folders if "experiment" not in manifests[folder]]
     if len(main) != 1:
         found = ", ".join(map(str, main)) or "none"
-        raise ValueError(f"DIR: a report is of one run or sweep, with what-ifs beside it; given: {found}")
-    about = manifests[main[0]]
+        raise ValueError(
+            f"simfs report: a report is of one run or sweep, with what-ifs beside it; given: {found}"
+        )
+    about, result = manifests[main[0]], _model(ScenarioResult, main[0] / RESULT)
+    if not result.points:
+        raise ValueError(f"{main[0]}: no point was run, so there is nothing to report")
     briefing = Briefing(
-        _with_curves(_model(ScenarioResult, main[0] / RESULT), main[0]),
+        _with_curves(result, main[0]),
         _scenario(about, main[0]),
         shlex.join(["simfs", *about.get("command", [])]) if about.get("command") else "",
         versions_of(about),

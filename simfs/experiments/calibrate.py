@@ -298,7 +298,8 @@ def residual(comparison: Comparison) -> float:
     if comparison.simulated.mean == 0 and comparison.row.metric.startswith("context_switches"):
         return NONE_SEEN
     if comparison.simulated.mean == 0:
-        raise CalibrationError(f"the simulation of row '{comparison.row.label}' finishes no operation")
+        what = f"the simulation of row '{comparison.row.label}' finishes no operation"
+        raise CalibrationError(f"calibrate: {what}; measure longer (measure.duration)")
     return comparison.row.value / comparison.simulated.mean - 1
 
 

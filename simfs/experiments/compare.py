@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 from simfs.experiments.answer import fit, run_points
 from simfs.experiments.conclusion import NO_EFFECT, leaves
 from simfs.experiments.unused_groups import why_alike
+from simfs.reports.numbers import plural
 from simfs.results.aggregate import matches
 from simfs.results.model import MeasuredRow, PointResult, ScenarioResult, Value
 from simfs.results.run import Progress
@@ -172,6 +173,7 @@ def common_points(a: Side, b: Side) -> list[tuple[PointResult, PointResult]]:
     for side in (a, b):
         if side.result is None:
             raise ValueError(f"{side.label}: is a data set; here both sides have to be simulated")
+    _refuse_other_operations(a, b)
     if not (found := _common(a, b)):
         raise ValueError(f"{a.label}, {b.label}: they have no point in common")
     return found
@@ -196,6 +198,7 @@ def are_paired(p: PointResult, q: PointResult, a: Side, b: Side) -> bool:
 def compare_sides(a: Side, b: Side) -> Comparison:
     """Compare all points that both sides have. Raises ValueError where there are none."""
     if a.result and b.result:
+        _refuse_other_operations(a, b)
         pairs = [_pair(p, q, a, b) for p, q in _common(a, b)]
     elif a.result or b.result:
         pairs = _with_rows(a, b)
@@ -204,6 +207,13 @@ def compare_sides(a: Side, b: Side) -> Comparison:
     if not pairs:
         raise ValueError(f"{a.label}, {b.label}: they have no point in common")
     return Comparison(a=a.label, b=b.label, confidence=a.level if a.result else b.level, pairs=tuple(pairs))
+
+
+def _refuse_other_operations(a: Side, b: Side) -> None:
+    """Refuse sides whose tasks do different things: a rate, or what one operation takes, would be no comparison."""
+    done = [side.result.operation for side in (a, b) if side.result]
+    if len(set(done)) > 1:
+        raise ValueError(f"{a.label}, {b.label}: {plural(done[0])} and {plural(done[1])} cannot be compared")
 
 
 def _of_folder(folder: Path, label: str, variant: str | None) -> Side:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from simfs.experiments.watching import native_watch
-from simfs.machine.recorder import Event, LongWait
+from simfs.experiments.watching import as_shown, native_watch
+from simfs.machine.recorder import LongWait
 from simfs.machine.time import Time
+from simfs.results.task_names import Watch, Watched
 from simfs.results.timeline import Doing, State, Timeline, follow, state_of
 from simfs.scenario import Point, to_run_spec
 from simfs.scenario.program import program_of
@@ -28,9 +29,6 @@ CALM = (State.RUNS, State.SLEEPS, State.AWAY, State.DEVICE, State.WAITS_ELSEWHER
 """States of who has nothing to do with the lock in focus."""
 HOLDING = (State.HOLDS, State.GRANTED, State.STALLED)
 """States of a holder; of several holders the first of these counts."""
-
-Watched = tuple[str, list[Event], list[Event], list[LongWait]]
-Watch = Callable[..., Watched]
 
 
 @dataclass(frozen=True)
@@ -154,7 +152,7 @@ class Watcher:
 
     def _run(self, spec: dict[str, Any], start: Time) -> Watched:
         text = json.dumps(spec)
-        return self.watch(text, *(program_of(text) or ()), start=start)
+        return as_shown(self.watch)(text, *(program_of(text) or ()), start=start)
 
     def _most_waited(self, line: Timeline) -> str:
         """The lock that tasks wait for longest in a window, of those that were asked for."""

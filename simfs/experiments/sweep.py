@@ -132,6 +132,8 @@ class Plan:
             )
         except FileNotFoundError:
             raise SweepError(f"{folder}: is not the directory of a sweep") from None
+        except NotADirectoryError:
+            raise SweepError(f"{folder}: is a file, not the directory of a sweep") from None
         except OSError as error:
             raise SweepError(f"{folder / PLAN}: cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, ValidationError):

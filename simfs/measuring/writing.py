@@ -21,6 +21,7 @@ def as_yaml(machine: Machine, remarks: Sequence[str]) -> str:
 
 def write_profile(machine: Machine, remarks: Sequence[str], path: Path) -> None:
     """Write a profile that has been loaded once; raise `ScenarioError` for one that does not load, and OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".yaml")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as out:

@@ -60,11 +60,8 @@ def to_letter(a: Side, b: Side, command: Sequence[str]) -> str:
     `command` is the command line that asks for it. Raises ValueError where a side is measured, or the sides have no
     point in common or do different operations.
     """
-    both = common_points(a, b)
+    both = common_points(a, b)  # of the same operations
     rows = [_row(p, q, difference_of_rates(p, q, a, b, len(both))) for p, q in both]
-    done = [side.result.operation for side in (a, b) if side.result]
-    if len(set(done)) > 1:
-        raise ValueError(f"{a.label}, {b.label}: {plural(done[0])} and {plural(done[1])} cannot be compared")
     wrong = [finding.sentence for side in (a, b) for finding in _shown(side).findings]
     parts = [
         [f"Not fit to be quoted: {sentence}" for sentence in wrong[:SHOWN]],

@@ -25,13 +25,19 @@ FIRST_LOCKS = 2
 """Locks shown of each variant where variants are compared."""
 
 
+def kept(table: Sheet, result: ScenarioResult) -> list[Sheet]:
+    """A table with rows; without points all tables are kept, as only their columns are of interest then."""
+    return [table] if len(table) or not result.points else []
+
+
 def locks(result: ScenarioResult) -> list[Sheet]:
     """Of each variant that waited the locks waited for longest, at the task count of most interest."""
-    return [_locks(point, result) for point in focus(result) if waited(point)]
+    sheets = [_locks(point, result) for point in focus(result) if waited(point)]
+    return sheets or kept(_locks_head(""), result)
 
 
-def _locks(point: PointResult, result: ScenarioResult) -> Sheet:
-    table = new_table(f"{result.title(point.variant)}: locks by total wait, {where(point)}")
+def _locks_head(title: str) -> Sheet:
+    table = new_table(title)
     for name, leaves in (
         ("contended", 1),
         ("total wait", 0),
@@ -49,6 +55,11 @@ def _locks(point: PointResult, result: ScenarioResult) -> Sheet:
         (HOLDER, 2),
     ):
         table.add_column(name, leaves=leaves, justify="right")
+    return table
+
+
+def _locks(point: PointResult, result: ScenarioResult) -> Sheet:
+    table = _locks_head(f"{result.title(point.variant)}: locks by total wait, {where(point)}")
     for lock in waited(point)[:TOP_LOCKS]:
         table.add_row(*_lock_row(lock))
         sites = [site for site in lock.sites if site.contended]
@@ -77,7 +88,7 @@ def locks_of_all(result: ScenarioResult) -> list[Sheet]:
                 name, lock.name, f"{lock.contended:,}", *times, _holds(lock), lock.type, holder_split(lock)
             )
             name = ""
-    return [table] if found else []
+    return kept(table, result)
 
 
 def lines(result: ScenarioResult) -> list[Sheet]:
@@ -98,7 +109,7 @@ def lines(result: ScenarioResult) -> list[Sheet]:
             table.add_row(
                 name, line.name, share, duration(line.waited_ns), f"{line.transfers:,}", duration(each)
             )
-    return [table] if told else []
+    return kept(table, result)
 
 
 def waited(point: PointResult) -> list[LockSummary]:

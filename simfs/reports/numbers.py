@@ -14,6 +14,9 @@ NOTHING = "-"
 TOGETHER = "\u00a0"
 """A space at which no line ends."""
 
+LARGE, SMALL = "kMGT", "mµn"
+"""Prefixes of the SI, each for a thousand times and a thousandth of the one before."""
+
 ROUNDING = 1e-12
 """Part of a mean by which equal observations may differ."""
 
@@ -25,6 +28,18 @@ def plain(value: float | None) -> str:
     if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.2e}"
+
+
+def with_prefix(value: float) -> str:
+    """Three significant digits and a prefix of the SI, for where there is little room: `1.63M`, `128k`, `4.12m`."""
+    if value == 0 or not math.isfinite(value):
+        return NOTHING if value else "0"
+    rounded = float(f"{value:.2e}")
+    size = math.floor(math.log10(abs(rounded)) + ROUNDING)
+    group = min(max(size // 3, -len(SMALL)), len(LARGE))
+    prefix = LARGE[group - 1] if group > 0 else SMALL[-group - 1] if group < 0 else ""
+    decimals = min(max(2 - size + 3 * group, 0), 2)
+    return f"{rounded / 1000**group:.{decimals}f}{prefix}"
 
 
 def plus_minus(estimate: Estimate | None) -> str:

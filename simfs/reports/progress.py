@@ -1,13 +1,19 @@
-"""How far long work has come: a bar in a terminal or a notebook, else a line now and then."""
+"""How far long work has come: a bar in a terminal or a notebook, else a line now and then.
+
+A run tells nothing before it ends. Where one is long, a line says each half a minute for how long it has gone on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+
+from simfs.reports.numbers import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +23,12 @@ if TYPE_CHECKING:
 
 SILENT = 10
 """Seconds without a word where there is no terminal."""
+
+CHECKED = 1.0
+"""Seconds after which it is looked again whether a word is due."""
+
+LONG = 30
+"""Seconds after which a word comes though no run has ended."""
 
 
 @contextmanager
@@ -33,7 +45,7 @@ def bars(console: Console) -> Iterator[Callable[[], AbstractContextManager[Progr
     Where there is no terminal a line says now and then how far they are.
     """
     if not (console.is_terminal or console.is_jupyter):
-        yield lambda: nullcontext(lines(console))
+        yield lambda: _reminding(console)
         return
     from rich import progress as rich
 
@@ -56,17 +68,56 @@ def bars(console: Console) -> Iterator[Callable[[], AbstractContextManager[Progr
         yield another
 
 
-def lines(console: Console, now: Callable[[], float] = monotonic) -> Progress:
+class Lines:
     """Progress as lines of a log: the first after `SILENT` seconds, then one in so many; short work says nothing."""
-    said = now()
 
-    def tell(done: int, total: int, label: str) -> None:
-        nonlocal said
-        if now() - said >= SILENT:
-            said = now()
-            console.print(f"{label}: {done} of {total} runs are done")
+    def __init__(
+        self, console: Console, now: Callable[[], float] = monotonic, waits_for: str = "no run is done"
+    ) -> None:
+        """Begin the log; `waits_for` says how far things are while nothing else is known."""
+        self._console, self._now, self._far = console, now, waits_for
+        self._begun = self._said = now()
 
-    return tell
+    def tell(self, done: int, total: int, label: str) -> None:
+        """A run has ended."""
+        self._far = f"{label}: {done} of {total} runs are done"
+        if self._now() - self._said >= SILENT:
+            self._say(self._far)
+
+    def remind(self) -> None:
+        """Say that things go on, if nothing was said for long."""
+        if self._now() - self._said >= LONG:
+            self._say(f"{self._far} after {duration((self._now() - self._begun) * 1e9)}")
+
+    def _say(self, text: str) -> None:
+        self._said = self._now()
+        self._console.print(text)
+
+
+@contextmanager
+def _reminding(console: Console, waits_for: str = "no run is done") -> Iterator[Progress]:
+    log, over = Lines(console, waits_for=waits_for), Event()
+
+    def remind() -> None:
+        while not over.wait(CHECKED):
+            log.remind()
+
+    Thread(target=remind, daemon=True).start()
+    try:
+        yield log.tell
+    finally:
+        over.set()
+
+
+@contextmanager
+def patience(console: Console, what: str) -> Iterator[None]:
+    """While one long thing goes on that tells nothing: what moves in a terminal, else a line each half a minute."""
+    if console.is_terminal or console.is_jupyter:
+        with console.status(what):
+            yield
+    else:
+        with _reminding(console, f"{what}: not done"):
+            yield
 
 
 def told(progress: Progress | bool) -> AbstractContextManager[Progress | None]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from simfs.reports.accuracy import levels
 from simfs.reports.layout import Sheet, new_table, report_console
-from simfs.reports.lock_sheets import lines, locks, locks_of_all, waited, where
+from simfs.reports.lock_sheets import kept, lines, locks, locks_of_all, waited, where
 from simfs.reports.numbers import NOTHING, counted, duration, percent, plain, plural, plus_minus
 from simfs.reports.tournament import tournament
 from simfs.reports.variants import side_by_side
@@ -85,13 +85,7 @@ def sheets(result: ScenarioResult) -> list[Sheet]:
 
 def _held_against(result: ScenarioResult) -> list[Sheet]:
     """What was measured, and what the scenario expects."""
-    rows = [measured(result)] if any(p.measured for p in result.points) else []
-    return [*rows, expectations(result)] if result.expected else rows
-
-
-def columns_of(result: ScenarioResult) -> list[str]:
-    """Names of all columns of a report, each once."""
-    return list(dict.fromkeys(column.called for sheet in sheets(result) for column in sheet.columns))
+    return [*kept(measured(result), result), *kept(expectations(result), result)]
 
 
 def curves(result: ScenarioResult) -> list[Sheet]:
@@ -134,13 +128,13 @@ def scaling(result: ScenarioResult) -> list[Sheet]:
             else [""] * 4
         )
         table.add_row(name, *coefficients, *lock)
-    return [table] if found else []
+    return kept(table, result)
 
 
 def operations(result: ScenarioResult) -> list[Sheet]:
     """Of each variant whose tasks do several operations how long each took, in dbench's columns."""
     points = [point for point in focus(result) if len(point.latency) > 1]
-    return [_operations(point, result) for point in points]
+    return [_operations(point, result) for point in points] or kept(_operations_head(""), result)
 
 
 def metrics(result: ScenarioResult) -> list[Sheet]:
@@ -156,7 +150,7 @@ def metrics(result: ScenarioResult) -> list[Sheet]:
             found = p.metrics[name]
             numbers = (str(p.tasks), plain(found.mean), plus_minus(found).removeprefix("± "))
             table.add_row(result.title(p.variant), p.setting, name, *numbers)
-    return [table] if names else []
+    return kept(table, result)
 
 
 def wakes(result: ScenarioResult) -> list[Sheet]:
@@ -176,7 +170,7 @@ def wakes(result: ScenarioResult) -> list[Sheet]:
         stayed = (100 * count / w.wakeups for count in (w.on_previous, w.on_waker))
         shares = [f"{percent(share)} %" for share in (w.over_1ms_percent, *stayed)]
         table.add_row(name, KINDS[w.kind], f"{w.wakeups:,}", *map(duration, times), *shares)
-    return [table] if found else []
+    return kept(table, result)
 
 
 def measured(result: ScenarioResult) -> Sheet:
@@ -338,7 +332,9 @@ def _cells(result: ScenarioResult) -> dict[str, Cell]:
         "error": lambda p: _rate_row(p, lambda c: percent(c.error_percent, signed=True) + "%"),
     }
     optional = {"mark", "ideal", "MB/s", "J/op", "measured", "error"}
-    empty = {n for n in optional if all(cells[n](p) in (NOTHING, "", "0") for p in result.points)}
+    empty = {
+        n for n in optional if result.points and all(cells[n](p) in (NOTHING, "", "0") for p in result.points)
+    }
     return {name: cell for name, cell in cells.items() if name not in empty}
 
 
@@ -371,14 +367,19 @@ def requests(result: ScenarioResult) -> list[Sheet]:
         per_s = point.requests_per_s[op]
         times = map(duration, (took.mean_ns, took.p50_ns, took.p99_ns))
         table.add_row(name, op, plain(per_s), *times, plain(per_s * took.mean_ns / 1e9))
-    return [table] if found else []
+    return kept(table, result)
 
 
-def _operations(point: PointResult, result: ScenarioResult) -> Sheet:
-    table = new_table(f"{result.title(point.variant)}: latency of operations, {where(point)}")
+def _operations_head(title: str) -> Sheet:
+    table = new_table(title)
     table.add_column("Operation", no_wrap=True)
     for name in ("Count", "AvgLat", "MaxLat"):
         table.add_column(name, justify="right")
+    return table
+
+
+def _operations(point: PointResult, result: ScenarioResult) -> Sheet:
+    table = _operations_head(f"{result.title(point.variant)}: latency of operations, {where(point)}")
     names = [name for name in DBENCH if name in point.latency]
     for name in [*names, *(name for name in point.latency if name not in names)]:
         took = point.latency[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from simfs.reports.layout import Sheet, new_table
@@ -50,13 +50,11 @@ COLUMNS = (
 )
 
 
-def _table(result: ScenarioResult, variant: str) -> Sheet:
-    points = {(str(p.values[LOCK]), p.tasks): p for p in result.of(variant)}
-    counts = sorted({tasks for _, tasks in points})
-    cpus = next(iter(points.values())).cpus
-    table = new_table(f"{result.title(variant)}; {', '.join(map(str, counts))} tasks on {cpus} CPUs")
+def heads(counts: Sequence[int]) -> Sheet:
+    """The table without a row; `counts` of tasks from the fewest on."""
+    table = new_table("")
     table.add_column("lock", no_wrap=True)
-    chosen = [(c, n) for c in COLUMNS for n in (counts if c.every_count else sorted({counts[0], counts[-1]}))]
+    chosen = _chosen(counts)
     for at, (column, count) in enumerate(chosen):
         goes_on = at > 0 and chosen[at - 1][0] is column
         title = ("", "") if goes_on else column.title
@@ -64,7 +62,21 @@ def _table(result: ScenarioResult, variant: str) -> Sheet:
             0 if count in (counts[0], counts[-1]) and column in COLUMNS[:2] else 1 + COLUMNS.index(column)
         )
         table.add_column("\n".join((*title, str(count))), leaves=leaves, justify="right")
+    return table
+
+
+def _chosen(counts: Sequence[int]) -> list[tuple[Column, int]]:
+    ends = sorted({counts[0], counts[-1]})
+    return [(column, n) for column in COLUMNS for n in (counts if column.every_count else ends)]
+
+
+def _table(result: ScenarioResult, variant: str) -> Sheet:
+    points = {(str(p.values[LOCK]), p.tasks): p for p in result.of(variant)}
+    counts = sorted({tasks for _, tasks in points})
+    cpus = next(iter(points.values())).cpus
+    table = heads(counts)
+    table.title = f"{result.title(variant)}; {', '.join(map(str, counts))} tasks on {cpus} CPUs"
     names = list(dict.fromkeys(name for name, _ in points))
     for name in sorted(names, key=lambda name: -points[name, counts[0]].throughput.mean):
-        table.add_row(name, *(column.cell(points[name, count]) for column, count in chosen))
+        table.add_row(name, *(column.cell(points[name, count]) for column, count in _chosen(counts)))
     return table

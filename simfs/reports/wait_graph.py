@@ -6,6 +6,7 @@ import json
 
 from simfs.experiments.waits_at import WaitGraph
 from simfs.reports.numbers import duration
+from simfs.results.task_names import name_of
 
 
 def text(graph: WaitGraph) -> str:
@@ -20,7 +21,7 @@ def text(graph: WaitGraph) -> str:
         lines += ["", f"{lock}: {_had_by(graph, holders)}"]
         for wait in graph.waits:
             if wait.lock == lock:
-                lines.append(f"  task {wait.task} waits for {duration((graph.time - wait.since) / 1000)}")
+                lines.append(f"  {name_of(wait.task)} waits for {duration((graph.time - wait.since) / 1000)}")
     return "\n".join(lines) + "\n"
 
 
@@ -31,7 +32,7 @@ def _count(graph: WaitGraph, lock: str) -> int:
 def _had_by(graph: WaitGraph, holders: tuple[int, ...]) -> str:
     if not holders:
         return "no task has it"
-    return "; ".join(f"task {holder} has it, which {_does(graph, holder)}" for holder in holders)
+    return "; ".join(f"{name_of(holder)} has it, which {_does(graph, holder)}" for holder in holders)
 
 
 def _does(graph: WaitGraph, task: int) -> str:
@@ -43,13 +44,13 @@ def dot(graph: WaitGraph) -> str:
     """The graph for Graphviz: boxes are locks, an arrow points to what is waited for or to who has it."""
     lines = ["digraph waits {", "  rankdir=LR;"]
     for task, does in graph.does.items():
-        lines.append(f'  "task {task}" [label="task {task}\\n{does}"];')
+        lines.append(f'  "{name_of(task)}" [label="{name_of(task)}\\n{does}"];')
     for lock, holders in graph.holders.items():
         lines.append(f'  "{lock}" [shape=box];')
-        lines += [f'  "{lock}" -> "task {holder}" [style=dashed];' for holder in holders]
+        lines += [f'  "{lock}" -> "{name_of(holder)}" [style=dashed];' for holder in holders]
     for wait in graph.waits:
         waited = duration((graph.time - wait.since) / 1000)
-        lines.append(f'  "task {wait.task}" -> "{wait.lock}" [label="{waited}"];')
+        lines.append(f'  "{name_of(wait.task)}" -> "{wait.lock}" [label="{waited}"];')
     return "\n".join([*lines, "}"]) + "\n"
 
 

@@ -11,7 +11,7 @@ def focus_tasks(result: ScenarioResult) -> int:
     """The task count of most interest: the largest measured one, else as many as CPUs, else the largest."""
     measured = [p.tasks for p in result.points if p.measured]
     full = [p.tasks for p in result.points if p.tasks == p.cpus]
-    return max(measured or full or [p.tasks for p in result.points])
+    return max(measured or full or [p.tasks for p in result.points], default=0)
 
 
 def focus(result: ScenarioResult) -> Sequence[PointResult]:

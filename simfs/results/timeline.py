@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from simfs.machine.recorder import Event
 from simfs.machine.time import Time
+from simfs.results.task_names import name_of
 
 
 class Doing(StrEnum):
@@ -114,8 +115,6 @@ class Timeline:
     spans: list[Span] = field(default_factory=list)
     hand_overs: list[HandOver] = field(default_factory=list)
     wakes: list[Wake] = field(default_factory=list)
-    kinds: dict[int, str] = field(default_factory=dict)
-    """Kind of a task: `load`, `bound` or `kernel`; of several with one number the last."""
 
     def waiting(self, locks: frozenset[str]) -> list[tuple[Time, int]]:
         """How many tasks wait for any of `locks`: from when on, in order; the first entry is the window's begin."""
@@ -209,12 +208,10 @@ class _Follower:
             return
         task = self.tasks.setdefault(number, _Task(self.line.begin))
         if what in RUNS_NOW:
-            self.actor = f"task {number}"
+            self.actor = name_of(number)
         elif what == "timer":
             self.actor = "timer"
-        if what == "start":
-            self.line.kinds[number] = about
-        elif what == "run" or what == "wake" or what in LEAVES:
+        if what == "run" or what == "wake" or what in LEAVES:
             self._move(time, number, task, cpu, what)
         elif what in ("begin", "end"):
             self._operation(time, number, what, about)

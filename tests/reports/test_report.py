@@ -252,7 +252,7 @@ def test_points_of_a_drawn_design_are_no_lines() -> None:
         (["rum"], "did you mean"),
         (["run", "--variant", "spining"], "did you mean 'spinning'"),
         (["run", "-o", "page.pdf"], "did you mean 'page.html'"),
-        (["run", "-o", "nowhere/page.html"], "no directory"),
+        (["run", "-o", "/proc/self/stat/page.html"], "not a directory"),
         (["what-if"], "one run or sweep"),
         (["."], "did you mean"),
     ],

@@ -248,7 +248,7 @@ def test_a_lock_of_ones_own_is_drawn_on_the_reference_machine(tmp_path: Path) ->
         (["--start", "500 s"], "--set 'measure.duration=500 s' makes it last as long"),
         (["--length", "0"], "--length"),
         (["-o", "x.pgn"], "did you mean 'png'?"),
-        (["-o", "no/such/place.png"], "there is no directory no/such"),
+        (["-o", "/proc/self/stat/place.png"], "stat is a file, not a directory"),
     ],
 )
 def test_bad_input_is_named(tmp_path: Path, options: list[str], said: str) -> None:

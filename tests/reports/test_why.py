@@ -165,7 +165,7 @@ def test_the_graph_at_a_moment_says_who_waits_for_whom() -> None:
 def test_the_chain_of_a_task_is_what_it_waits_for() -> None:
     assert set(graph().chain_of(8).holders) == {"a#1"}
     assert set(graph().chain_of(9).does) == {7, 8, 9}
-    with pytest.raises(NoTaskError, match="tasks 7, 8, 9 do"):
+    with pytest.raises(NoTaskError, match="task 7, task 8, task 9 do"):
         graph().chain_of(5)
 
 

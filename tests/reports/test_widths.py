@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import fakes
 import pytest
+import yaml
 from pictures import assert_no_overlap
 from rich.console import Console
 from test_figures import CURVE, TABLE
@@ -16,9 +17,11 @@ from typer.testing import CliRunner
 from simfs.cli import app
 from simfs.commands.locks import listed, tables
 from simfs.experiments.advise import Advice, Choice
+from simfs.experiments.answer import answer
 from simfs.experiments.whatif import Effect, LockSlope, WhatIf
 from simfs.reports import catalogue
 from simfs.reports.advise import print_advice
+from simfs.reports.columns import columns_of, columns_to_come
 from simfs.reports.layout import WIDTH, ReportConsole, Sheet, report_console
 from simfs.reports.sweep import print_sweep
 from simfs.reports.text import print_report
@@ -26,6 +29,7 @@ from simfs.reports.whatif import figure, print_what_if, sentences
 from simfs.results.focus import focus
 from simfs.results.run import Runs, run_scenario
 from simfs.results.statistics import Estimate
+from simfs.scenario import expand, load
 
 RUNNER = CliRunner()
 WIDTHS = (60, 80, 100, 118, 200)
@@ -188,10 +192,46 @@ def test_columns_by_name_and_in_full() -> None:
     assert "hand-" in text
     assert "/sleep/dev" in text
     assert "spin %" not in text
-    answer = RUNNER.invoke(app, [*small, "--columns", "spinn %"])
-    assert "spin %" in answer.stdout  # a word that is mistyped does not cost a run
+    answer = RUNNER.invoke(app, [*small, "--columns", "measured,tasks"])
+    assert answer.exit_code == 0
+    assert "nothing stands in measured" in answer.stderr
+
+
+def test_a_column_that_there_is_not_is_refused_before_anything_is_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("simfs.commands.run._answer", lambda *_, **__: pytest.fail("it ran"))
+    answer = RUNNER.invoke(app, ["run", "lock-cycle", "--columns", "tasks,spinn %"])
     assert answer.exit_code == 2
-    assert "did you mean 'spin %'" in answer.stderr
+    assert "--columns spinn %: there is no such column; did you mean 'spin %'" in answer.stderr
+
+
+SHORT = "measure: {warmup: 0 ms, duration: 1 ms, replications: 2}"
+CYCLE = (
+    "{simfs: 1, name: a, title: a, machine: server-24, kernel: linux-6.12, "
+    f"workload: {{kind: lock_cycle, tasks: 8, think: 5 us, hold: 1 us}}, {SHORT}, "
+)
+LOADS = {
+    "curve": CYCLE + "sweep: {workload.tasks: [1, 4, 8]}}",
+    "two keys": CYCLE + "sweep: {workload.tasks: [1, 4, 8], workload.hold: [1 us, 2 us]}}",
+    "variants": CYCLE + "variants: [{name: b}, {name: c}], sweep: {workload.hold: [1 us, 2 us, 3 us]}}",
+    "tournament": CYCLE + "sweep: {workload.lock: [mutex, ticket], workload.tasks: [1, 8]}}",
+    "expected": CYCLE + "expect: [throughput > 0]}",
+    "device": "{simfs: 1, name: a, title: a, machine: server-24, kernel: linux-6.12, "
+    "filesystem: {kind: xfs}, device: nvme, "
+    f"workload: {{kind: fio, tasks: 4, rw: randrw, rwmixread: 50 %, size: 64 MiB, direct: true}}, {SHORT}}}",
+    "files": "{simfs: 1, name: a, title: a, machine: server-24, kernel: linux-6.12, filesystem: {kind: ext4}, "
+    f"workload: {{kind: create_unlink, tasks: 8}}, {SHORT}}}",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", LOADS)
+def test_columns_are_known_before_a_run(which: str) -> None:
+    asked, result = answer(load(yaml.safe_load(LOADS[which])), metrics=["idle_percent"])
+    columns = columns_of(result)
+    assert len(columns) >= 6
+    assert set(columns) <= set(columns_to_come(tuple(asked.sweep), expand(asked)))
 
 
 @pytest.mark.slow

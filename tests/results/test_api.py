@@ -165,3 +165,9 @@ def test_a_bar_is_drawn_where_somebody_looks_and_nowhere_else(
     assert "tasks" in shown.err or "running" in shown.err
     question.run(progress=False)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("options", [{"between": ("a", "b")}, {"points": 3}, {"points": 3, "design": "zip"}])
+def test_what_would_have_no_effect_on_a_sweep_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"goes with refine|is for ranges"):
+        simfs.load("lock-cycle", *SHORT).sweep({"workload.tasks": [1, 2]}, **options)

@@ -193,5 +193,4 @@ def test_a_whole_filesystem_is_followed_from_the_middle() -> None:
     _, line = watched(spec, 40_000_000_000)
     assert all(partitions(parts, line.begin, line.end) for parts in line.tasks.values())
     assert all(partitions(parts, line.begin, line.end) for parts in line.cpus.values())
-    assert {"load", "bound"} <= set(line.kinds.values())
     assert any(span.kind == "operation" for span in line.spans)

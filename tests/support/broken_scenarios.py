@@ -122,7 +122,7 @@ CASES = [
     Case("kernel: linux-6.11", "kernel: 6.11", "5:9", "named with its prefix, for example linux-6.12"),
     Case("kernel: linux-6.11", "kernel: v6.11", "5:9", "did you mean 'linux-6.11'?"),
     Case("kernel: linux-6.11", "kernel: linux-6.11x", "5:9", "did you mean 'linux-6.11'?"),
-    Case("kernel: linux-6.11", "kernel: {profile: linux-6.11, tick: 0 ms}", "5:37", "at least 1000"),
+    Case("kernel: linux-6.11", "kernel: {profile: linux-6.11, tick: 0 ms}", "5:37", "at least 1 us"),
     Case(
         "kernel: linux-6.11", "kernel: {profile: linux-6.11, preemption: ful}", "5:43", "did you mean 'full'?"
     ),

@@ -27,6 +27,8 @@ def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
         figure.draw_without_rendering()
         axes = [axis for each in figure.axes for axis in (each.xaxis, each.yaxis)]
         beyond = {id(t) for axis in axes for t in beyond_view(axis)}
+        hidden = [each for each in figure.axes if not each.get_visible()]
+        beyond |= {id(t) for each in hidden for t in each.findobj(Text)}
         every = [t for t in figure.findobj(Text) if isinstance(t, Text) and id(t) not in beyond]
         texts = [t for t in every if t.get_visible() and t.get_text()]
         return [(t.get_text(), t.get_window_extent()) for t in texts if t.get_window_extent().width > 0]

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from compiled import compiled, needs_compiler
 
 from simfs.scenario import load
 
-SOURCE = ROOT / "tools" / "file-latencies" / "latencies.c"
 LOADS = ("write", "round", "sync", "create")
-needs_compiler = pytest.mark.skipif(not shutil.which("gcc"), reason="there is no gcc here")
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("latencies") / "latencies"
-    subprocess.run(["gcc", "-O1", "-Wall", "-Werror", "-o", path, SOURCE], check=True)
-    return path
+    return compiled("tools/file-latencies/latencies.c", tmp_path_factory.mktemp("latencies"))
 
 
 def test_the_scenario_has_each_load_on_both_devices() -> None:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from compiled import compiled, needs_compiler
 
 from simfs.scenario import load
-
-SOURCE = ROOT / "tools" / "file-operations" / "operations.c"
-needs_compiler = pytest.mark.skipif(not shutil.which("gcc"), reason="there is no gcc here")
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("operations") / "operations"
-    subprocess.run(["gcc", "-O1", "-Wall", "-Werror", "-o", path, SOURCE], check=True)
-    return path
+    return compiled("tools/file-operations/operations.c", tmp_path_factory.mktemp("operations"))
 
 
 @needs_compiler

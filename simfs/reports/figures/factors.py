@@ -24,7 +24,7 @@ from simfs.reports.figures.drawing import (
     unique,
 )
 from simfs.reports.figures.result import MAX_LINES, has_curve
-from simfs.reports.numbers import counted, plain, plural
+from simfs.reports.numbers import counted, plain, plural, with_prefix
 from simfs.results.model import ScenarioResult, Value, short
 
 MAX_PANELS = 8
@@ -167,5 +167,4 @@ def _cells(axes: Axes, cells: Sequence[Sequence[float]], most: float) -> None:
     for y, row in enumerate(cells):
         for x, value in enumerate(row):
             colour = "white" if value < 0.55 * most else "black"
-            said = mpl.ticker.EngFormatter(places=0, sep="")(value)
-            axes.text(x, y, said, ha="center", va="center", fontsize=6.5, color=colour)
+            axes.text(x, y, with_prefix(value), ha="center", va="center", fontsize=6.5, color=colour)

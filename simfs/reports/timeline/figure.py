@@ -17,7 +17,8 @@ from simfs.experiments.scene import Scene
 from simfs.machine.time import Time
 from simfs.reports.figures.drawing import new_figure, style
 from simfs.reports.numbers import folded
-from simfs.reports.timeline.words import name_of, reason, sentence
+from simfs.reports.timeline.words import reason, sentence
+from simfs.results.task_names import name_of, short_name_of
 from simfs.results.timeline import Doing, Interval, State, state_of
 
 ROWS = 40
@@ -147,7 +148,7 @@ class _Panel:
     def _tasks(self, axes: Axes) -> None:
         more = len(self.scene.order) - len(self.tasks)
         label = f"tasks ({more} more)" if more else "tasks"
-        _rows(axes, [name_of(self.scene.line, task) for task in self.tasks], label)
+        _rows(axes, [name_of(task) for task in self.tasks], label)
         for task, at in self.row.items():
             self._bars(axes, at, self._states(self.scene.line.tasks[task]))
         self._reasons(axes)
@@ -213,7 +214,9 @@ class _Panel:
             for ran in self.scene.line.cpus[cpu]:
                 if ran.task is not None and ran.end - ran.begin >= least:
                     x = self._x((ran.begin + ran.end) // 2)
-                    axes.text(x, at, str(ran.task), ha="center", va="center", fontsize=5.5, bbox=PLATE)
+                    axes.text(
+                        x, at, short_name_of(ran.task), ha="center", va="center", fontsize=5.5, bbox=PLATE
+                    )
 
 
 ARROW = {

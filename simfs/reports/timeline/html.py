@@ -14,7 +14,8 @@ from typing import Any
 from simfs.experiments.scene import Scene
 from simfs.machine.time import Time
 from simfs.reports.timeline.figure import LOOKS, ROWS, SWITCH, Look, strips
-from simfs.reports.timeline.words import name_of, sentence
+from simfs.reports.timeline.words import sentence
+from simfs.results.task_names import name_of
 from simfs.results.timeline import Doing, Interval, State, state_of
 
 _HERE = Path(__file__).parent
@@ -114,7 +115,7 @@ def data(scene: Scene, name: str, of: int = 1) -> dict[str, Any]:
         "locks": locks,
         **drawn(),
         "tasks": [
-            {"id": task, "name": name_of(line, task), "parts": [part(each) for each in parts]}
+            {"id": task, "name": name_of(task), "parts": [part(each) for each in parts]}
             for task, parts in line.tasks.items()
             if parts and (task in rows or any(each.doing is not Doing.AWAY for each in parts))
         ],

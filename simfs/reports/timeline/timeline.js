@@ -141,7 +141,8 @@ function simfsTimeline(root, given) {
       const owner = part[2] === null ? "switching" : tasks.get(part[2]).name;
       bar(svg, y, part, part[2] === null ? data.switching : data.looks[part[3]], owner);
       if (part[2] !== null && x(part[1]) - x(part[0]) > 30 && part[4]) {
-        make(svg, "text", {x: (x(part[0]) + x(part[1])) / 2, y: y + ROW * 0.75, "text-anchor": "middle", class: "on"}, part[2]);
+        const number = part[2] < 0 ? `k${-part[2]}` : part[2]; // a kernel thread's is below 0
+        make(svg, "text", {x: (x(part[0]) + x(part[1])) / 2, y: y + ROW * 0.75, "text-anchor": "middle", class: "on"}, number);
       }
     }
   }

@@ -12,7 +12,8 @@ from simfs.experiments.scene import HOLDING, Scene
 from simfs.machine.time import Time
 from simfs.reports.numbers import duration
 from simfs.results.run_result import Strict
-from simfs.results.timeline import Doing, Interval, State, Timeline, state_of
+from simfs.results.task_names import name_of
+from simfs.results.timeline import Doing, Interval, State, state_of
 
 SAID = {
     State.HOLDS: "held by who runs",
@@ -59,11 +60,6 @@ def _told(scene: Scene) -> ToldScene:
     )
 
 
-def name_of(line: Timeline, task: int) -> str:
-    """A task as rows and tracks are called: kernel threads are told from tasks of the workload."""
-    return f"{'task' if line.kinds.get(task, 'load') == 'load' else 'kworker'} {task}"
-
-
 def sentence(scene: Scene) -> str:
     """What the window shows."""
     line = scene.line
@@ -80,7 +76,7 @@ def sentence(scene: Scene) -> str:
     text = f"{scene.focus}, {where}: {', '.join(parts)}; {given} hand-overs."
     if scene.worst:
         _, task, begin, end = scene.worst
-        text += f" Longest wait of the run: {duration((end - begin) / 1000)}, {name_of(line, task)}."
+        text += f" Longest wait of the run: {duration((end - begin) / 1000)}, {name_of(task)}."
     return text
 
 

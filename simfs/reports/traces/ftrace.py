@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from simfs.machine.time import Time
-from simfs.reports.traces.tracks import IDLE, PRIORITY, PROCESS, Slice, Tracks, nested
+from simfs.reports.traces.tracks import PRIORITY, PROCESS, Slice, Tracks, nested, pid_of
+from simfs.results.task_names import number_of
 from simfs.results.timeline import Timeline, Wake
 
 HEADER = """\
@@ -72,11 +73,6 @@ def _text(tracks: Tracks, event: Line) -> str:
     return f"{head}{seconds}.{ns:09}: {event.event}: {FORMATS[event.event].format(**event.values)}\n"
 
 
-def pid_of(task: int | None) -> int:
-    """The thread's number in the viewer."""
-    return IDLE if task is None else PROCESS + task
-
-
 def _switches(tracks: Tracks) -> Iterator[Line]:
     for time, cpu, before, left, after in tracks.switches:
         values: Values = {"prev_state": "R" if before is None else left}
@@ -97,8 +93,8 @@ def _wakes(tracks: Tracks) -> Iterator[Line]:
 
 def _context(tracks: Tracks, wake: Wake) -> tuple[int | None, int]:
     """Who wakes where: a task where it runs, an interrupt on the CPU of who is woken."""
-    if wake.by.startswith("task "):
-        waker = int(wake.by.removeprefix("task "))
+    waker = number_of(wake.by)
+    if waker is not None:
         return waker, tracks.doing(waker, wake.time).cpu
     return tracks.current(wake.cpu, wake.time - 1), wake.cpu
 

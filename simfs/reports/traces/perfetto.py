@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from simfs.machine.time import Time
-from simfs.reports.traces.tracks import IDLE, PRIORITY, PROCESS, Slice, Tracks, nested
+from simfs.reports.traces.tracks import PRIORITY, PROCESS, Slice, Tracks, nested, pid_of
+from simfs.results.task_names import number_of
 from simfs.results.timeline import Span, Timeline
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class _Writer:
         packet.sequence_flags = self.proto.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
         packet.process_tree.processes.add(pid=PROCESS, cmdline=["simfs"])
         for task in self.line.tasks:
-            tid, name = PROCESS + task, self.tracks.name(task)
+            tid, name = pid_of(task), self.tracks.name(task)
             packet.process_tree.threads.add(tid=tid, tgid=PROCESS, name=name)
 
     def _cpus(self) -> None:
@@ -81,22 +82,18 @@ class _Writer:
                 self._switch(made, event) if switches else self._waking(made, event)
 
     def _switch(self, made: Any, event: Any) -> None:  # noqa: ANN401
-        made.pid = self._pid(event.before)
+        made.pid = pid_of(event.before)
         switch = made.sched_switch
-        switch.prev_comm, switch.prev_pid = self.tracks.name(event.before, event.cpu), self._pid(event.before)
-        switch.next_comm, switch.next_pid = self.tracks.name(event.after, event.cpu), self._pid(event.after)
+        switch.prev_comm, switch.prev_pid = self.tracks.name(event.before, event.cpu), pid_of(event.before)
+        switch.next_comm, switch.next_pid = self.tracks.name(event.after, event.cpu), pid_of(event.after)
         switch.prev_prio = switch.next_prio = PRIORITY
         switch.prev_state = STATES["R" if event.before is None else event.left]
 
     def _waking(self, made: Any, event: Any) -> None:  # noqa: ANN401
-        by = event.by
-        made.pid = PROCESS + int(by.removeprefix("task ")) if by.startswith("task ") else IDLE
+        made.pid = pid_of(number_of(event.by))
         waking = made.sched_waking
-        waking.comm, waking.pid = self.tracks.name(event.task), PROCESS + event.task
+        waking.comm, waking.pid = self.tracks.name(event.task), pid_of(event.task)
         waking.prio, waking.success, waking.target_cpu = PRIORITY, 1, event.cpu
-
-    def _pid(self, task: int | None) -> int:
-        return IDLE if task is None else PROCESS + task
 
     def _track(self, name: str = "", *, thread: int | None = None, parent: int | None = None) -> int:
         self.last_track += 1
@@ -107,7 +104,7 @@ class _Writer:
         if parent is not None:
             descriptor.parent_uuid = parent
         if thread is not None:
-            descriptor.thread.pid, descriptor.thread.tid = PROCESS, PROCESS + thread
+            descriptor.thread.pid, descriptor.thread.tid = PROCESS, pid_of(thread)
             descriptor.thread.thread_name = self.tracks.name(thread)
         return self.last_track
 
@@ -147,11 +144,11 @@ class _Writer:
             return
         lock = each.span.about
         owner = self.tracks.owner(lock, each.begin)
-        name = f"Lock contention on {lock.partition('#')[0]} (owner tid: {self._pid(owner)})"
+        name = f"Lock contention on {lock.partition('#')[0]} (owner tid: {pid_of(owner)})"
         about: dict[str, str | int] = {
             "lock_class": lock.partition("#")[0],
             "lock": lock,
-            "owner_tid": self._pid(owner),
+            "owner_tid": pid_of(owner),
         }
         self._event(time, track, name, "wait", **about)
 

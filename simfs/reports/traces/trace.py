@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from simfs.machine import Event
-from simfs.reports.timeline.words import name_of
+from simfs.results.task_names import name_of
 from simfs.results.timeline import Timeline
 
 VERBS = {"wait": "waits for", "hold": "holds", "hold shared": "shares"}
@@ -20,7 +20,7 @@ CPUS, TASKS = 1, 2
 def line(event: Event) -> str:
     """An event as a line: microseconds, CPU, task, what, about what."""
     time, task, cpu, what, about = event
-    return f"{time / 1e6:14.6f} us  CPU {cpu:<3} {'' if task is None else f'task {task}':10} {what} {about}".rstrip()
+    return f"{time / 1e6:14.6f} us  CPU {cpu:<3} {'' if task is None else name_of(task):11} {what} {about}".rstrip()
 
 
 def record(event: Event) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def _names(line: Timeline) -> Iterator[dict[str, Any]]:
     for number, name in ((CPUS, "CPUs"), (TASKS, "tasks")):
         yield {"ph": "M", "name": "process_name", "pid": number, "args": {"name": name}}
     threads = [(CPUS, cpu, f"CPU {cpu}") for cpu in line.cpus]
-    threads += [(TASKS, task, name_of(line, task)) for task in line.tasks]
+    threads += [(TASKS, task, name_of(task)) for task in line.tasks]
     for group, track, name in threads:
         yield {"ph": "M", "name": "thread_name", "pid": group, "tid": track, "args": {"name": name}}
 
@@ -47,7 +47,7 @@ def _ran(line: Timeline) -> Iterator[dict[str, Any]]:
     for cpu, parts in line.cpus.items():
         for ran in parts:
             if ran.task is not None:
-                yield _span(CPUS, cpu, name_of(line, ran.task), ran.begin, ran.end)
+                yield _span(CPUS, cpu, name_of(ran.task), ran.begin, ran.end)
 
 
 def _slices(line: Timeline) -> Iterator[dict[str, Any]]:

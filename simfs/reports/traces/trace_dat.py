@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from simfs.reports.traces.ftrace import Line, events_of, pid_of
-from simfs.reports.traces.tracks import Tracks
+from simfs.reports.traces.ftrace import Line, events_of
+from simfs.reports.traces.tracks import Tracks, pid_of
 from simfs.results.timeline import Timeline
 
 PAGE = 4096

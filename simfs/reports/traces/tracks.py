@@ -1,6 +1,7 @@
 """What trace viewers show, out of a time line: switches as the kernel tells them, slices that nest, who owns a lock.
 
-Task n is the thread 1000 + n, since thread 0 is the idle task. All are threads of one process, 1000.
+Task n is the thread 1000 + n, since thread 0 is the idle task, and kernel thread n is 1000000 + n.
+All are threads of one process, 1000.
 """
 
 from __future__ import annotations
@@ -17,8 +18,17 @@ from simfs.results.timeline import Doing, Interval, Ran, Span, Timeline
 
 PROCESS = 1000
 """The process, and what is added to a task's number."""
+KTHREADS = 1_000_000
+"""What is added to a kernel thread's number."""
 IDLE = 0
 PRIORITY = 120
+
+
+def pid_of(task: int | None) -> int:
+    """The thread's number in the viewer."""
+    if task is None:
+        return IDLE
+    return PROCESS + task if task >= 0 else KTHREADS - task
 
 
 class Switch(NamedTuple):
@@ -50,7 +60,7 @@ class Tracks:
         """A thread's name, at most 15 characters as in the kernel (`comm`)."""
         if task is None:
             return f"swapper/{cpu}"
-        return f"{'load' if self.line.kinds.get(task, 'load') == 'load' else 'kworker'}-{task}"
+        return f"load-{task}" if task >= 0 else f"kthread-{-task}"
 
     @cached_property
     def switches(self) -> list[Switch]:

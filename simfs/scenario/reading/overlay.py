@@ -33,6 +33,10 @@ def _in_sections(path: tuple[str, ...]) -> tuple[str, ...]:
     return path[2:] if path[:1] in _WITH_SECTIONS else path
 
 
+LISTS = ("variants", "groups", "points", "calibrate", "expect")
+"""Keys of a scenario that hold a list; an option can change an entry, but not begin one."""
+
+
 def set_option(document: Document, option: str) -> None:
     """Apply one `--set KEY=VALUE` to the scenario in `document`; raise `ScenarioError`."""
     where = f"--set {shorten(option)}"
@@ -43,7 +47,10 @@ def set_option(document: Document, option: str) -> None:
         value, _ = parse_value(text, where)
     except ScenarioError as error:
         raise ScenarioError(Problem(where, p.message, p.suggestion) for p in error.problems) from None
-    assign(document, split_key(key.strip()), value, Place(where, where))
+    path = split_key(key.strip())
+    if len(path) > 1 and path[0] in LISTS and document.data.get(str(path[0])) is None:
+        raise ScenarioError([Problem(where, f"the scenario has no {path[0]}")])
+    assign(document, path, value, Place(where, where))
     swept = document.data.get("sweep")
     if isinstance(swept, dict):
         # One fixed value is what was asked for, so the key is not swept any more.

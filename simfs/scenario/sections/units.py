@@ -145,6 +145,15 @@ def _between(low: float, high: float, what: str, *, above: bool = False) -> Afte
     return AfterValidator(check)
 
 
+def _lasting(least: float, otherwise: str, *, above: bool = False) -> AfterValidator:
+    def check(ns: float) -> float:
+        if ns < least or (above and ns == least):
+            raise refusal(otherwise)
+        return ns
+
+    return AfterValidator(check)
+
+
 def _schema(description: str, pattern: str, example: str, *, zero: bool) -> WithJsonSchema:
     text: dict[str, Any] = {"type": "string", "pattern": pattern}
     choices = [text, {"const": 0}] if zero else [text]
@@ -169,7 +178,7 @@ Duration = Annotated[
 PositiveDuration = Annotated[
     float,
     BeforeValidator(checked_duration),
-    _between(0, MAX_NS, "a duration in nanoseconds", above=True),
+    _lasting(0, "a duration must be above 0", above=True),
     _AS_DURATION,
     _schema(
         "A duration above 0 with its unit (ps, ns, us, ms, s, min, h).",
@@ -183,7 +192,7 @@ PositiveDuration = Annotated[
 TurnTime = Annotated[
     float,
     BeforeValidator(checked_duration),
-    _between(1e3, MAX_NS, "a duration in nanoseconds"),
+    _lasting(1e3, "a duration must be at least 1 us here"),
     _AS_DURATION,
     _schema(
         "A duration of at least 1 us with its unit (ns, us, ms, s).", _NUMBER + _TIME_UNIT, "3 ms", zero=False
