@@ -263,6 +263,9 @@ class TinyMachine:
     def _might_sleep(self, task: int) -> bool:
         return True
 
+    def _exit_to_user_mode(self, task: int) -> bool:
+        return True
+
     def _cond_resched(self, task: int) -> bool:
         return True
 
