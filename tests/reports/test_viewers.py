@@ -26,7 +26,7 @@ from simfs.reports.timeline.html import data, page
 from simfs.reports.traces.ftrace import events_of, ftrace
 from simfs.reports.traces.perfetto import perfetto
 from simfs.reports.traces.trace_dat import FORMATS, trace_dat
-from simfs.reports.traces.tracks import PROCESS, Tracks
+from simfs.reports.traces.tracks import Tracks, pid_of
 from simfs.results.timeline import Doing, State
 from simfs.scenario import load
 
@@ -127,7 +127,7 @@ def test_the_owner_is_named_as_perfettos_plug_in_wants_it(scene: Scene) -> None:
     marks = [line["text"] for line in lines(scene) if "Lock contention on lock (" in line["text"]]
     owners = {int(number) for mark in marks for number in re.findall(r"\(owner tid: (\d+)\)$", mark)}
     assert marks
-    assert owners <= {0, *(PROCESS + task for task in scene.line.tasks)}
+    assert owners <= {0, *(pid_of(task) for task in scene.line.tasks)}
     assert len(owners - {0}) > 1
 
 
@@ -198,7 +198,7 @@ def test_perfetto_has_the_same_switches(either: Scene) -> None:
                 one = event.sched_switch
                 switches.append((event.timestamp, packet.ftrace_events.cpu, one.prev_pid, one.next_pid))
     expected = [
-        (s.time // 1000, s.cpu, *(0 if task is None else PROCESS + task for task in (s.before, s.after)))
+        (s.time // 1000, s.cpu, *(pid_of(task) for task in (s.before, s.after)))
         for s in Tracks(either.line).switches
     ]
     assert sorted(switches) == sorted(expected)

@@ -56,6 +56,6 @@ def test_where_there_is_room_nobody_waits_for_it(reserving: str) -> None:
 def test_both_machines_do_the_same_where_room_is_short(reserving: str) -> None:
     """On less than the scenario's other filesystems could have."""
     spec = creating(reserving, "1 GiB", duration_ns=4e6)
-    spec["filesystem"]["size_bytes"] = 116 << 20
+    spec["filesystem"]["size_bytes"] = 128 << 20
     assert ("reclaim" in who(simulate_whole(spec), "btrfs.space_info")) == (reserving == "tickets")
     assert assert_same(spec, most=6_000) > 100  # room is made from the 4,199th event on

@@ -49,7 +49,8 @@ def test_nothing_commits_faster_than_one_worker_ends_the_log_buffers(tmp_path: P
         spec_of(tmp_path, "linux-6.12", SMALL | {"checkpoint.committed": 10_000.0}, ms=1000)
     )
     later = sum(slow.batch_operations[10:])  # in half a second, when all contexts and log buffers are full
-    assert 25_000 < later < 0.55e9 / 10_000  # an inode a file, at least, is an item
+    checkpoint = 6_500  # files, which may all count at its end
+    assert 25_000 < later < 0.5e9 / 10_000 + checkpoint  # an inode a file, at least, is an item
 
 
 @pytest.mark.slow
