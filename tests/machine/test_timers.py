@@ -159,9 +159,7 @@ def test_statfs_on_xfs_has_the_inodegc_worker_start_and_from_5_15_to_5_18_waits_
     timer, push, flush = of("nothing"), of("push"), of("flush")
     assert timer[0] > 4e6
     assert push[0] < 1e4 > flush[0]
-    assert (
-        3 * timer[1] < push[1] < flush[1]
-    )  # the worker has the CPU before the call returns, whether that waits or not
+    assert 3 * timer[1] < push[1] < flush[1]  # the worker runs before the call returns, which waits or not
 
 
 def test_a_statfs_goes_over_the_workers_of_all_cpus_also_where_nothing_waits(tmp_path: Path) -> None:
