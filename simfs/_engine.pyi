@@ -29,6 +29,8 @@ __all__ = [
     "measure",
     "populate",
     "run",
+    "stop",
+    "stops",
     "structure_report",
     "student_t",
     "trace",
