@@ -19,7 +19,6 @@ from pydantic import Field, ValidationError
 from simfs.experiments.answer import fit, run_points
 from simfs.experiments.conclusion import NO_EFFECT, leaves
 from simfs.experiments.unused_groups import why_alike
-from simfs.reports.numbers import plural
 from simfs.results.aggregate import matches
 from simfs.results.model import MeasuredRow, PointResult, ScenarioResult, Value
 from simfs.results.run import Progress
@@ -213,7 +212,7 @@ def _refuse_other_operations(a: Side, b: Side) -> None:
     """Refuse sides whose tasks do different things: a rate, or what one operation takes, would be no comparison."""
     done = [side.result.operation for side in (a, b) if side.result]
     if len(set(done)) > 1:
-        raise ValueError(f"{a.label}, {b.label}: {plural(done[0])} and {plural(done[1])} cannot be compared")
+        raise ValueError(f"{a.label}, {b.label}: operations {done[0]!r} and {done[1]!r} cannot be compared")
 
 
 def _of_folder(folder: Path, label: str, variant: str | None) -> Side:

@@ -100,7 +100,7 @@ def test_loads_that_do_different_things_are_not_compared(form: str) -> None:
     """Switches per lock cycle stood beside switches per create, and were called worse."""
     answer = RUNNER.invoke(app, ["compare", "base.yaml", "files.yaml", "--format", form])
     assert (answer.exit_code, answer.stdout) == (2, "")
-    assert "lock cycles and create-unlinks cannot be compared" in answer.stderr
+    assert "operations 'lock cycle' and 'create-unlink' cannot be compared" in answer.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)

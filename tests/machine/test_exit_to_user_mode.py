@@ -15,11 +15,11 @@ SLICE = 2.8e9
 """Picoseconds: a base slice, in which a task makes thousands of files."""
 
 
-def creating(tasks: int, preemption: str = "none") -> Spec:
+def creating(tasks: int) -> Spec:
     """Tasks on one CPU make files on tmpfs, with next to no user code between the calls."""
     settings = ["variants=[]", "calibrate=[]", "measured=null", "machine.cpus=1", "filesystem.kind=tmpfs"]
     settings += ["workload.operations=[{op: create}]", "workload.files=0", f"sweep.workload.tasks=[{tasks}]"]
-    settings += [f"kernel.preemption={preemption}"]
+    settings += ["kernel.preemption=none"]
     (point,) = expand(load("emulated-metadata", settings))
     return to_run_spec(point, 0) | window(6e7)
 
@@ -41,9 +41,8 @@ def calls(spec: Spec) -> tuple[list[int], int]:
     return took, gave_way
 
 
-@pytest.mark.parametrize("preemption", ["none", "voluntary"])
-def test_a_call_that_is_preempted_takes_as_long_as_the_others_run(preemption: str) -> None:
-    took, gave_way = calls(creating(2, preemption))
+def test_a_call_that_is_preempted_takes_as_long_as_the_others_run() -> None:
+    took, gave_way = calls(creating(2))
     assert gave_way > 5
     assert max(took) > SLICE
     assert len([time for time in took if time > SLICE / 2]) <= gave_way
