@@ -27,6 +27,7 @@ from simfs.scenario.points import drafts
 from simfs.scenario.reading.document import Document
 from simfs.scenario.schema import Scenario
 from simfs.scenario.sections.filesystem import Ext4, Xfs
+from simfs.scenario.sections.workload import Dbench
 
 SCENARIO = """\
 simfs: 1
@@ -82,6 +83,20 @@ def test_a_variant_keeps_what_it_does_not_change(small: Scenario) -> None:
     assert xfs.machine.cpus is None
     assert ext4.workload.kind == "create"
     assert ext4.workload.directories == "per-task"
+
+
+def test_a_new_kind_keeps_no_value_that_it_cannot_have() -> None:
+    """Both `fs_mark` and `dbench` have `sync`: one a number, the other yes or no."""
+    mixed = {
+        "simfs": 1, "name": "mixed", "title": "Mixed", "machine": "server-24", "kernel": "linux-6.11",
+        "filesystem": {"kind": "xfs"}, "workload": {"kind": "fs_mark", "sync": 0, "tasks": 3},
+        "variants": [{"name": "played", "workload": {"kind": "dbench"}}],
+    }  # fmt: skip
+    (point,) = expand(load(mixed))
+    assert isinstance(point.scenario.workload, Dbench)
+    assert (point.scenario.workload.tasks, point.scenario.workload.sync) == (3, False)
+    with pytest.raises(ScenarioError, match="sync: 2 is not one of 0, 1, 3 or 5"):
+        load(mixed | {"workload": {"kind": "fs_mark", "sync": 2}})
 
 
 NAMED_ALONE = """\

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.reading.document import Document, Path_, Place, parse_value
@@ -125,6 +128,19 @@ def _keep_common(section: dict[str, Any], name: str, kind: object) -> None:
     for key in set(section) - kept:
         if any(key in known.model_fields for known in KINDS[name].values()):
             del section[key]
+    old = KINDS[name][section["kind"]].model_fields if section.get("kind") in KINDS[name] else {}
+    for key in set(section) & kept & set(old) - {"kind"}:
+        if _takes(old[key], section[key]) and not _takes(new.model_fields[key], section[key]):
+            del section[key]
+
+
+def _takes(field: FieldInfo, value: object) -> bool:
+    """Whether a key can have this value; that of another kind may not (`sync` of `fs_mark` and of `dbench`)."""
+    try:
+        TypeAdapter(Annotated[field.annotation, field]).validate_python(value)
+    except ValidationError:
+        return False
+    return True
 
 
 def _enter(holder: Any, path: Path_, place: Place) -> object:  # noqa: ANN401 - any level of YAML data
