@@ -207,6 +207,16 @@ class _Machine(Protocol):
         /,
     ) -> None:
         """Add the same to the plug of `task`, which holds it until it is flushed, or the task sleeps."""
+    def join_plugged(
+        self,
+        task: int,
+        before: int,
+        asks: tuple[str, int, int, int, int],
+        span: tuple[int, int, bool] | None,
+        then: tuple[str, int, int | None],
+        /,
+    ) -> None:
+        """Make a request part of its neighbour, which is so many before the last one in the plug of `task`."""
     def wake_plugged(self, task: int, other: int, /) -> None:
         """Add a wake-up of `other`, who serves requests, to the plug of `task`."""
     def queue_plugged(self, task: int, work: int, /) -> None:

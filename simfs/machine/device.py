@@ -117,6 +117,14 @@ class Request:
     merged: list[Request] = field(default_factory=list)
     """Neighbours that are one request with it, the last one first."""
 
+    def join(self, other: Request) -> bool:
+        """Make another request, and what is part of it, part of this one if they are neighbours."""
+        together = self.io.with_neighbour(other.io)
+        if together is not None:
+            self.io = together
+            self.merged[:0] = [other, *other.merged]
+        return together is not None
+
 
 class Device:
     """A device of a machine; all its requests share one pipe."""
@@ -148,44 +156,37 @@ class Device:
         also: BitLock | Completion | Semaphore | None = None,
     ) -> None:
         """Submit a request; a semaphore is held by the device until the request is done."""
-        self.expect_end(then, also)
-        self.submit_expected(task, cpu, io, then, also)
+        self.send(self.new_request(task, cpu, io, then, also))
 
-    def expect_end(
-        self, then: Completion | Semaphore, also: BitLock | Completion | Semaphore | None = None
-    ) -> None:
-        """A request is to come whose end completes or releases `then`, and completes or releases `also`."""
-        if isinstance(then, Semaphore):
-            then.hand_to_device()
-        else:
-            then.requests += 1
-        if isinstance(also, Completion):
-            also.requests += 1
-
-    def submit_expected(
+    def new_request(
         self,
         task: int,
         cpu: Cpu,
         io: Io,
         then: Completion | Semaphore,
         also: BitLock | Completion | Semaphore | None = None,
-    ) -> None:
-        """It comes."""
-        self.machine.note_cpu("submit", cpu, self)
-        request = Request(self.machine.requests.take(), task, cpu, io, self.machine.now, then, also)
+    ) -> Request:
+        """A request that is to be sent. Its end completes or releases `then`, and completes or releases `also`."""
+        if isinstance(then, Semaphore):
+            then.hand_to_device()
+        else:
+            then.requests += 1
+        if isinstance(also, Completion):
+            also.requests += 1
+        return Request(self.machine.requests.take(), task, cpu, io, self.machine.now, then, also)
+
+    def send(self, request: Request) -> None:
+        """Send a request to the device."""
+        self.machine.note_cpu("submit", request.cpu, self)
         if not self._merge(request):
-            self._waiting.insert(self._queued() if self._does_alone(io) else len(self._waiting), request)
+            alone = self._does_alone(request.io)
+            self._waiting.insert(self._queued() if alone else len(self._waiting), request)
             self._serve()
 
     def _merge(self, request: Request) -> bool:
         """Make a request one with a neighbour of the same task that waits before the device."""
-        for other in reversed(list(self._waiting)[self._queued() :]):
-            together = other.io.with_neighbour(request.io) if other.task == request.task else None
-            if together is not None:
-                other.io = together
-                other.merged.insert(0, request)
-                return True
-        return False
+        before = reversed(list(self._waiting)[self._queued() :])
+        return any(other.task == request.task and other.join(request) for other in before)
 
     def _first_alone(self) -> int:
         """How many wait before the first one that the device does alone."""
@@ -305,6 +306,7 @@ class Device:
     def _end(self, request: Request) -> None:
         """The completion interrupt of a request."""
         self.machine.note_cpu("device done", request.cpu, self)
+        self.machine.served(request.io.op, request.since)
         self._under_way -= 1
         self._alone = False
         if self._arm is request:
@@ -317,7 +319,6 @@ class Device:
         for one in (request, *request.merged):
             if cached is None or one is not request:
                 self.machine.requests.give_back(one.number)
-            self.machine.served(one.io.op, one.since)
             one.then.done_by_interrupt()
             if one.also is not None:
                 one.also.done_by_interrupt()

@@ -1,7 +1,7 @@
 """A task's plug (`struct blk_plug`): what it has submitted and holds back.
 
-It does so until it ends the plug, holds too much or sleeps (`sched_submit_work`, before 5.16
-`blk_schedule_flush_plug`; `io_schedule_prepare`).
+It does so until it says so or sleeps (`sched_submit_work`, before 5.16 `blk_schedule_flush_plug`;
+`io_schedule_prepare`).
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from simfs.machine.device import Device, Request
     from simfs.machine.locks.pool import Work
     from simfs.machine.task import Task
-
-MOST = 32
-"""How many requests a plug holds at most (`BLK_MAX_REQUEST_COUNT` of 5.16 to 6.18)."""
 
 
 class Plug:
@@ -23,12 +21,15 @@ class Plug:
     def __init__(self, task: Task) -> None:
         self._task = task
         self._held: list[Callable[[Task | None], None]] = []
+        self.requests: list[tuple[Device, Request]] = []
+        """Those that it holds."""
         self.flushed = 0
         """How often it was flushed."""
 
-    def hold_request(self, submit: Callable[[], None]) -> None:
-        """Hold back the submission of a request."""
-        self._hold(lambda _: submit())
+    def hold_request(self, device: Device, request: Request) -> None:
+        """Hold back a request."""
+        self.requests.append((device, request))
+        self._held.append(lambda _: device.send(request))
 
     def hold_wakeup(self, worker: Task) -> None:
         """Hold back the wake-up of who serves requests."""
@@ -38,7 +39,7 @@ class Plug:
                 self._pay(by)
             worker.kick(by)
 
-        self._hold(wake)
+        self._held.append(wake)
 
     def hold_work(self, work: Work) -> None:
         """Hold back work for a pool of workers."""
@@ -48,12 +49,7 @@ class Plug:
                 self._pay(by)
                 self._task.machine.scheduler.wakeups.wake(worker, by)
 
-        self._hold(queue)
-
-    def _hold(self, let_go: Callable[[Task | None], None]) -> None:
-        if len(self._held) >= MOST:
-            self.flush()
-        self._held.append(let_go)
+        self._held.append(queue)
 
     def flush(self) -> None:
         """Let go of what it holds; the task runs."""
@@ -66,7 +62,7 @@ class Plug:
 
     def _let_go(self, by: Task | None) -> None:
         self.flushed += 1
-        held, self._held = self._held, []
+        held, self._held, self.requests = self._held, [], []
         for let_go in held:
             let_go(by)
 

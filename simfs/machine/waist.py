@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import ClassVar
 
 from simfs._engine import Program
@@ -197,9 +196,20 @@ class Waist:
     ) -> None:
         """Add a request to a task's plug."""
         io, done, also = self._request(asks, span, then)
-        to, cpu = self.machine.devices[device], self._task(task).cpu
-        to.expect_end(done, also)
-        self._task(task).plug.hold_request(partial(to.submit_expected, task, cpu, io, done, also))
+        to = self.machine.devices[device]
+        self._task(task).plug.hold_request(to, to.new_request(task, self._task(task).cpu, io, done, also))
+
+    def join_plugged(
+        self,
+        task: int,
+        before: int,
+        asks: tuple[str, int, int, int, int],
+        span: tuple[int, int, bool] | None,
+        then: tuple[str, int, int | None],
+    ) -> None:
+        """Make a request part of the one that is so many before the last one in a task's plug."""
+        to, into = self._task(task).plug.requests[-1 - before]
+        into.join(to.new_request(task, self._task(task).cpu, *self._request(asks, span, then)))
 
     def wake_plugged(self, task: int, other: int) -> None:
         """Add a wake-up of `other` to the plug of `task`."""

@@ -37,10 +37,10 @@ MACHINE = [
         "        if self.tasks[id as usize].plugged && !FAULT {",
     ),
     Fault(
-        "plug: it holds more requests than the kernel's",
-        M + "plug.rs",
-        ".held.len() >= MOST {",
-        ".held.len() >= (if FAULT { 2 * MOST } else { MOST }) {",
+        "plug: what comes joins any request",
+        E + "devices/plug.rs",
+        "(if self.merges_any { usize::MAX }",
+        "(if FAULT || self.merges_any { usize::MAX }",
     ),
     Fault(
         "debug_spinlock: who releases does not look at the owner",

@@ -204,6 +204,7 @@ class TinyMachine:
         self.calls[f"submit, then {then[0]}"] += 1
 
     submit_plugged = submit
+    join_plugged = submit
 
     def wake_plugged(self, task: int, other: int) -> None:
         self.wake(task, other)

@@ -10,7 +10,7 @@ impl BlockDevice {
     /// Submits a write under the task's plug; its end completes what is returned.
     pub async fn submit_write_plugged<M: Machine>(&self, m: &M, bytes: u32, at: Place) -> LockId {
         let done = m.new_completion();
-        self.submit_plugged(m, Request::write(bytes, at), done).await;
+        self.submit_plugged(m, Request::write(bytes, at), End::Complete(done)).await;
         done
     }
 

@@ -13,6 +13,7 @@
 mod flush;
 mod md;
 mod metadata;
+mod plug;
 mod ram;
 mod request;
 mod timing;
@@ -28,13 +29,14 @@ use crate::workqueue::{Pools, Raised, Workqueue, HIGHPRI};
 use crate::writeback::Writeback;
 use flush::{Flushes, Next, Sequence, Step};
 use md::{Bio, Md};
+use plug::Plugs;
 use ram::Pages;
 pub use request::{End, Part, Place, Request, Work, NOTHING};
 use request::{Job, StepOf};
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 use timing::Timing;
-use worker::{Plugged, Queue};
+use worker::Queue;
 
 enum Server {
     Submitter,
@@ -52,6 +54,8 @@ pub struct BlockDevice {
     pub memory: Memory,
     server: Server,
     submit: Time,
+    /// What of it comes before a request is made, or becomes part of another one.
+    merge: Time,
     /// CPU time of the end of a request in the softirq.
     end: Time,
     dispatch: Time,
@@ -67,6 +71,8 @@ pub struct BlockDevice {
     flushes: Vec<RefCell<Flushes>>,
     softirq: Workqueue<Part>,
     kblockd: Workqueue<Job>,
+    /// What tasks hold back.
+    plugs: Plugs,
     /// Of a RAM disk, what its pages take that are written for the first time.
     pages: Option<Pages>,
     /// It is an array of such devices.
@@ -96,6 +102,7 @@ impl BlockDevice {
             memory,
             server,
             submit: from_ns(spec.submit_ns * speed),
+            merge: from_ns(spec.merge_ns.min(spec.submit_ns) * speed),
             end,
             dispatch: from_ns(spec.dispatch_ns * speed),
             fua: spec.fua,
@@ -106,6 +113,7 @@ impl BlockDevice {
             flushes: (0..if spec.queue_per_cpu { m.cpus() } else { 1 }).map(|_| RefCell::default()).collect(),
             softirq: Workqueue::new(m),
             kblockd: Workqueue::new(m),
+            plugs: Plugs::new(&rules),
             pages: spec.first_write.map(|times| Pages::new(m, spec.raid0.unwrap_or(1), times, speed)),
             md: spec.raid0.map(|members| Md::new(m, members, rules.md_flush)),
         }
@@ -179,15 +187,24 @@ impl BlockDevice {
         Some(done)
     }
 
-    /// Submits a request and goes on.
-    pub async fn submit<M: Machine>(&self, m: &M, request: Request, end: End) {
-        let Some(request) = self.as_sent(request) else { return Self::finish(m, end).await };
+    /// Submits a request and goes on; under the plug if the task has begun one. Returns whether it became part of another one there.
+    pub async fn submit<M: Machine>(&self, m: &M, request: Request, end: End) -> bool {
+        let Some(request) = self.as_sent(request) else {
+            Self::finish(m, end).await;
+            return false;
+        };
         if let Server::Submitter = self.server {
-            return self.serve_bio(m, Bio { request, end }).await;
+            self.writeback.throttle(m).await;
+            self.serve_bio(m, Bio { request, end }).await;
+            return false;
         }
-        m.run(Account::System, self.submit).await;
         let preflush = request.flushes();
         let postflush = matches!(request, Request::LogWrite { fua: true, .. }) && !self.fua;
+        if !preflush && !postflush && self.plugs.is_begun(m.task()) {
+            return self.hold_back(m, request, end).await;
+        }
+        self.writeback.throttle(m).await;
+        m.run(Account::System, self.submit).await;
         if preflush || postflush {
             let (data, queue) = (request.after_flush(), if self.flushes.len() > 1 { m.cpu() } else { 0 });
             self.flushes_of(queue).begin(Sequence { preflush, data, postflush, end });
@@ -195,6 +212,7 @@ impl BlockDevice {
         } else {
             self.issue(m, request, Part::Alone(end)).await;
         }
+        false
     }
 
     async fn serve_bio<M: Machine>(&self, m: &M, bio: Bio) {
@@ -231,25 +249,6 @@ impl BlockDevice {
         behind + self.timing.draw(request)
     }
 
-    /// Submits a request under the task's plug, and goes on: it comes to the device when the plug is flushed. Who serves requests himself
-    /// has none.
-    pub async fn submit_plugged<M: Machine>(&self, m: &M, request: Request, done: LockId) {
-        match &self.server {
-            Server::Submitter => return self.submit(m, request, End::Complete(done)).await,
-            Server::Hardware(device) => {
-                m.run(Account::System, self.submit).await;
-                m.submit_plugged(*device, self.timing.io(request), Then::Complete(done));
-            }
-            Server::Worker(queue) => {
-                m.run(Account::System, self.submit).await;
-                queue.workers.borrow().iter().for_each(|&worker| m.wake_plugged(worker));
-                queue.work.iter().for_each(|&work| m.queue_plugged(work));
-                let (task, part) = (m.task(), Part::Alone(End::Complete(done)));
-                queue.plugged.borrow_mut().push(Plugged { task, flushed: m.plug_flushed(task), request, part });
-            }
-        }
-    }
-
     /// Gives a request to who serves it.
     async fn issue<M: Machine>(&self, m: &M, request: Request, part: Part) {
         let device = match &self.server {
@@ -264,16 +263,22 @@ impl BlockDevice {
             }
             Server::Hardware(device) => *device,
         };
-        let io = self.timing.io(request);
-        // The interrupt comes on this CPU; what ends there does so in the order of submission.
         let then = match part {
-            Part::Alone(End::Complete(done)) => Then::Complete(done),
-            Part::Alone(End::Unlock(done, lock)) => Then::Unlock(done, lock),
-            Part::Alone(End::Queue(queue, work)) => Then::Complete(queue.push(m.cpu(), work)),
-            Part::Alone(End::Both(queue, (work, done))) => Then::Both(queue.push(m.cpu(), (work, NOTHING)), done),
+            Part::Alone(end) => Self::then(m, end),
+            Part::Merged(_) => unreachable!("the machine merges what hardware serves"),
             Part::Sequence(step) => Then::Complete(self.kblockd.push(m.cpu(), Job::Ended(step))),
         };
-        m.submit(device, io, then);
+        m.submit(device, self.timing.io(request), then);
+    }
+
+    /// What the interrupt does that ends a request. It comes on this CPU; what ends there does so in the order of submission.
+    fn then<M: Machine>(m: &M, end: End) -> Then {
+        match end {
+            End::Complete(done) => Then::Complete(done),
+            End::Unlock(done, lock) => Then::Unlock(done, lock),
+            End::Queue(queue, work) => Then::Complete(queue.push(m.cpu(), work)),
+            End::Both(queue, (work, done)) => Then::Both(queue.push(m.cpu(), (work, NOTHING)), done),
+        }
     }
 
     async fn finish<M: Machine>(m: &M, end: End) {
@@ -365,6 +370,11 @@ impl Raised for BlockDevice {
         m.run(Account::System, self.end).await;
         match part {
             Part::Alone(end) => Self::finish(m, end).await,
+            Part::Merged(ends) => {
+                for end in ends {
+                    Self::finish(m, end).await;
+                }
+            }
             Part::Sequence(step) => self.ended(m, step).await,
         }
     }

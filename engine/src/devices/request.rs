@@ -1,7 +1,7 @@
 //! Requests: what they ask for, and what their end does.
 
 use super::flush::Step;
-use crate::waist::{CpuId, LockId};
+use crate::waist::{CpuId, LockId, Span};
 use crate::workqueue::Workqueue;
 use std::rc::Rc;
 
@@ -23,6 +23,37 @@ impl Request {
     /// A write over what was written before.
     pub fn write(bytes: u32, at: Place) -> Self {
         Self::Write { bytes, at, first: 0 }
+    }
+
+    /// How much is read or written.
+    pub fn bytes(self) -> u32 {
+        match self {
+            Self::Read { bytes, .. } | Self::Write { bytes, .. } | Self::LogWrite { bytes, .. } => bytes,
+            Self::Flush => 0,
+        }
+    }
+
+    /// Where it is, if that is known.
+    pub fn span(self) -> Option<Span> {
+        match self {
+            Self::Read { bytes, at } => Some(Span { at: at?, bytes, write: false }),
+            Self::Write { bytes, at, .. } | Self::LogWrite { bytes, at, .. } => {
+                Some(Span { at: at?, bytes, write: true })
+            }
+            Self::Flush => None,
+        }
+    }
+
+    /// The two as one, if they are neighbours and ask for the same.
+    pub fn with(self, other: Self) -> Option<Self> {
+        let Span { at, bytes, .. } = self.span()?.with(other.span()?)?;
+        match (self, other) {
+            (Self::Read { .. }, Self::Read { .. }) => Some(Self::Read { bytes, at: Some(at) }),
+            (Self::Write { first, .. }, Self::Write { first: further, .. }) => {
+                Some(Self::Write { bytes, at: Some(at), first: first + further })
+            }
+            _ => None,
+        }
     }
 
     /// Whether what ended before it has to be safe first.
@@ -63,7 +94,20 @@ pub const NOTHING: LockId = LockId::MAX;
 #[derive(Debug)]
 pub enum Part {
     Alone(End),
+    /// It is several, which were neighbours.
+    Merged(Vec<End>),
     Sequence(StepOf),
+}
+
+impl Part {
+    /// Another one became part of it.
+    pub fn add(&mut self, end: End) {
+        match self {
+            Self::Merged(ends) => ends.push(end),
+            Self::Alone(first) => *self = Self::Merged(vec![first.clone(), end]),
+            Self::Sequence(_) => unreachable!("what is ordered by flushes is not plugged"),
+        }
+    }
 }
 
 /// A step of a sequence, of the flush queue with this number.

@@ -127,12 +127,13 @@ impl Timing {
 
     /// Where a request is; what has no place goes to a random one of a disk, and a flush nowhere.
     fn span(&self, request: Request) -> Option<Span> {
-        let (at, bytes, write) = match request {
-            Request::Read { bytes, at } => (at, bytes, false),
-            Request::Write { bytes, at, .. } | Request::LogWrite { bytes, at, .. } => (at, bytes, true),
-            Request::Flush => return None,
-        };
         let anywhere = |capacity| (uniform(&mut self.random.borrow_mut()) * capacity as f64) as u64;
-        Some(Span { at: at.or_else(|| self.capacity.map(anywhere))?, bytes, write })
+        match request {
+            Request::Flush => None,
+            _ => request.span().or_else(|| {
+                let write = !matches!(request, Request::Read { .. });
+                Some(Span { at: self.capacity.map(anywhere)?, bytes: request.bytes(), write })
+            }),
+        }
     }
 }

@@ -174,6 +174,10 @@ rules! {
     "block.private_lock" => private_lock: bool = true;
     /// What is submitted under a plug joins any request there, and not the last one only (`blk_attempt_plug_merge`).
     "block.plug_merges_any" => plug_merges_any: bool = false;
+    /// When a plug is flushed before it takes another request (`blk_add_rq_to_plug`).
+    "block.plug_limit" => plug_limit: block::PlugLimit = block::PlugLimit::ThirtyTwoOrLarge;
+    /// The flusher has one plug for all files of a round (`wb_writeback`), and not one for each (`writepages`).
+    "block.flusher_plugs" => flusher_plugs: bool = true;
     /// Whether who reads writes the inode for its `atime` (`touch_atime`).
     "vfs.atime" => atime: vfs::Atime = vfs::Atime::Relatime;
     /// How fine the times of inodes are (`inode_set_ctime_current`).

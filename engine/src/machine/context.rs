@@ -241,7 +241,15 @@ impl Machine for Context {
         let by = Submitter { task: self.id, cpu: self.cpu() };
         let mut s = self.state();
         let then = s.release_own_part(self.id, then);
-        s.hold_back(self.id, Held::Request(device, by, io, then));
+        let request = s.new_request(device, by, io, then);
+        s.hold_back(self.id, Held::Request(request));
+    }
+
+    fn join_plugged(&self, before: usize, io: Io, then: Then) {
+        let by = Submitter { task: self.id, cpu: self.cpu() };
+        let mut s = self.state();
+        let then = s.release_own_part(self.id, then);
+        s.join_held(before, by, io, then);
     }
 
     fn wake_plugged(&self, task: TaskId) {

@@ -18,21 +18,8 @@ use super::queue::Happening;
 use super::state::State;
 use super::trace::Object;
 use crate::waist::time::Time;
-use crate::waist::{CpuId, DeviceId, Hardware, Io, LockId, Op, Span, TaskId, Then};
+use crate::waist::{CpuId, DeviceId, Hardware, Io, LockId, Op, TaskId, Then};
 use std::collections::VecDeque;
-
-/// The most bytes of a request that neighbours are merged to: `BLK_DEF_MAX_SECTORS`, 2560 sectors.
-const MERGED: u32 = 1280 << 10;
-
-impl Span {
-    /// The two as one if they are neighbours.
-    fn with(self, other: Self) -> Option<Self> {
-        let (first, second) = if self.at < other.at { (self, other) } else { (other, self) };
-        let bytes = self.bytes.saturating_add(other.bytes);
-        let fit = self.write == other.write && first.at + u64::from(first.bytes) == second.at && bytes <= MERGED;
-        fit.then_some(Self { at: first.at, bytes, write: self.write })
-    }
-}
 
 /// Who submits a request, and from where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,22 +215,29 @@ impl Devices {
     /// Makes a request that waits before the device one with a neighbour of the same task: files lie over each other, so
     /// that the places of others say nothing.
     fn merge(&mut self, id: u32) -> bool {
-        let Request { device, by, io, .. } = self.requests[id as usize];
-        let Some(span) = io.span else { return false };
+        let Request { device, by, .. } = self.requests[id as usize];
         let d = &self.devices[device as usize];
-        let before = d.waiting.iter().skip(d.queued(&self.requests));
-        let joined = |&other: &u32| {
-            let other = &self.requests[other as usize];
-            (other.by.task == by.task).then_some(other.io.span?).and_then(|other| other.with(span))
-        };
-        let Some((into, span)) = before.rev().find_map(|other| Some((*other, joined(other)?))) else { return false };
+        (d.queued(&self.requests)..d.waiting.len()).rev().any(|at| {
+            let into = self.devices[device as usize].waiting[at];
+            self.requests[into as usize].by.task == by.task && self.join(into, id)
+        })
+    }
+
+    /// Makes a request, and what is part of it, part of another one if they are neighbours.
+    fn join(&mut self, into: u32, id: u32) -> bool {
+        let (io, first) = (self.requests[id as usize].io, self.requests[into as usize].io);
+        let Some(span) = io.span.zip(first.span).and_then(|(span, first)| first.with(span)) else { return false };
+        let mut last = id;
+        while let Some(next) = self.requests[last as usize].merged {
+            last = next;
+        }
         let first = &mut self.requests[into as usize];
         first.io.span = Some(span);
         first.io.service += io.joined;
         first.io.joined += io.joined;
         first.io.transfer += io.transfer;
         let others = first.merged.replace(id);
-        self.requests[id as usize].merged = others;
+        self.requests[last as usize].merged = others;
         true
     }
 }
@@ -257,23 +251,32 @@ impl State {
 
     /// Submits a request.
     pub(super) fn submit(&mut self, device: DeviceId, by: Submitter, io: Io, then: Then) {
-        self.expect_end(then);
-        self.submit_expected(device, by, io, then);
+        let request = self.new_request(device, by, io, then);
+        self.send(request);
     }
 
-    /// A request is to come whose end does `then`.
-    pub(super) fn expect_end(&mut self, then: Then) {
+    /// A request that is to be sent to a device. Its end does `then`.
+    pub(super) fn new_request(&mut self, device: DeviceId, by: Submitter, io: Io, then: Then) -> u32 {
         match then {
             Then::Complete(lock) | Then::Unlock(lock, _) => completion::expect(self, lock),
             Then::Release(lock) => self.hand_to_device(lock),
             Then::Both(one, other) => [one, other].into_iter().for_each(|lock| completion::expect(self, lock)),
         }
+        self.devices.add(Request { device, by, io, since: self.now, then, merged: None })
     }
 
-    /// It comes.
-    pub(super) fn submit_expected(&mut self, device: DeviceId, by: Submitter, io: Io, then: Then) {
+    /// A request becomes part of its neighbour, which is not sent yet.
+    pub(super) fn join(&mut self, into: u32, by: Submitter, io: Io, then: Then) {
+        let device = self.devices.requests[into as usize].device;
+        let request = self.new_request(device, by, io, then);
+        let joined = self.devices.join(into, request);
+        debug_assert!(joined, "neighbours only are joined");
+    }
+
+    /// A request is sent.
+    pub(super) fn send(&mut self, id: u32) {
+        let Request { device, by, .. } = self.devices.requests[id as usize];
         self.note_cpu("submit", by.cpu, Object::Device(device));
-        let id = self.devices.add(Request { device, by, io, since: self.now, then, merged: None });
         if !self.devices.merge(id) {
             let Devices { devices, requests, .. } = &mut self.devices;
             devices[device as usize].wait(id, requests);
@@ -321,8 +324,9 @@ impl State {
 
     /// The completion interrupt of a request: steals its time and that of its wake-ups from whatever runs on its CPU.
     fn request_done(&mut self, id: u32) {
-        let Request { device, by, io, .. } = self.devices.requests[id as usize];
+        let Request { device, by, io, since, .. } = self.devices.requests[id as usize];
         self.note_cpu("device done", by.cpu, Object::Device(device));
+        record(&mut self.requests, io.op.name(), self.now - since.max(self.window_start));
         let d = &mut self.devices.devices[device as usize];
         d.give_back(id);
         let cache = d.cache.as_mut().filter(|_| io.op == Op::Write);
@@ -332,11 +336,10 @@ impl State {
         self.interrupt(by.cpu, interrupt);
         let mut next = Some(id);
         while let Some(one) = next {
-            let Request { io, since, then, merged, .. } = self.devices.requests[one as usize];
+            let Request { then, merged, .. } = self.devices.requests[one as usize];
             if !(cached && one == id) {
                 self.devices.unused.push(one);
             }
-            record(&mut self.requests, io.op.name(), self.now - since.max(self.window_start));
             self.finish(then);
             next = merged;
         }

@@ -1,19 +1,16 @@
-//! A task's plug (`struct blk_plug`): what it has submitted and holds back, until it ends the plug, holds too much or sleeps
-//! (`sched_submit_work`, before 5.16 `blk_schedule_flush_plug`; `io_schedule_prepare`).
+//! A task's plug (`struct blk_plug`): what it has submitted and holds back, until it says so or sleeps (`sched_submit_work`, before 5.16
+//! `blk_schedule_flush_plug`; `io_schedule_prepare`). What becomes one request there its owner says, who knows the kernel's rules.
 
 use super::device::Submitter;
 use super::locks::pool;
 use super::state::State;
 use crate::fx::FxMap;
-use crate::waist::{DeviceId, Io, LockId, TaskId, Then};
-
-/// How many requests a plug holds at most (`BLK_MAX_REQUEST_COUNT` of 5.16 to 6.18).
-const MOST: usize = 32;
+use crate::waist::{Io, LockId, TaskId, Then};
 
 /// What is held back.
 #[derive(Debug)]
 pub(super) enum Held {
-    Request(DeviceId, Submitter, Io, Then),
+    Request(u32),
     /// Who serves requests is to be woken.
     Wake(TaskId),
     /// Work is to be queued for a pool.
@@ -34,14 +31,17 @@ pub(super) struct Plugs(FxMap<TaskId, Plug>);
 impl State {
     /// The plug of `id` holds something more.
     pub(super) fn hold_back(&mut self, id: TaskId, held: Held) {
-        if let Held::Request(_, _, _, then) = held {
-            self.expect_end(then);
-        }
-        if self.plugs.0.entry(id).or_default().held.len() >= MOST {
-            self.flush_plug(id);
-        }
         self.plugs.0.entry(id).or_default().held.push(held);
         self.tasks[id as usize].plugged = true;
+    }
+
+    /// A request becomes part of the one that is so many places before the last one in the plug of who submits it.
+    pub(super) fn join_held(&mut self, before: usize, by: Submitter, io: Io, then: Then) {
+        let held = self.plugs.0.get(&by.task).into_iter().flat_map(|plug| plug.held.iter().rev());
+        let mut requests =
+            held.filter_map(|held| if let Held::Request(request) = held { Some(*request) } else { None });
+        let into = requests.nth(before).expect("the plug holds its neighbour");
+        self.join(into, by, io, then);
     }
 
     /// How often the plug of `id` was flushed.
@@ -67,7 +67,7 @@ impl State {
         plug.flushed += 1;
         for held in std::mem::take(&mut plug.held) {
             match held {
-                Held::Request(device, by, io, then) => self.submit_expected(device, by, io, then),
+                Held::Request(request) => self.send(request),
                 Held::Wake(worker) => {
                     if by.is_none() && self.tasks[worker as usize].parked {
                         self.pays_before_switch(id);

@@ -13,6 +13,9 @@ pub struct DeviceSpec {
     pub parallelism: u32,
     /// CPU time of the submitter, from building the request to handing it over.
     pub submit_ns: f64,
+    /// The same of what becomes part of a request in the submitter's plug, if it has one.
+    #[serde(default)]
+    pub merge_ns: f64,
     /// CPU time of a request's end besides the wake-up in it: the interrupt of hardware, the softirq after a worker.
     pub interrupt_ns: f64,
     /// CPU time of `kblockd` to issue one request of a flush sequence.
@@ -70,6 +73,7 @@ impl DeviceSpec {
             served_by: ServedBy::Submitter,
             parallelism: 1,
             submit_ns: 0.0,
+            merge_ns: 0.0,
             interrupt_ns: 0.0,
             dispatch_ns: 0.0,
             fua: true,

@@ -146,6 +146,8 @@ pub trait Machine: Clone + 'static {
     /// Adds a request to the task's plug, which holds it until it is flushed (`blk_add_rq_to_plug`): by [`Machine::flush_plug`], or as the
     /// task sleeps.
     fn submit_plugged(&self, device: DeviceId, io: Io, then: Then);
+    /// Makes a request part of its neighbour, which is so many places before the last one that the task's plug holds.
+    fn join_plugged(&self, before: usize, io: Io, then: Then);
     /// The same of a wake-up of who serves requests.
     fn wake_plugged(&self, task: TaskId);
     /// The same of work for a pool.

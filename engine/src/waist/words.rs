@@ -147,6 +147,19 @@ pub struct Span {
     pub write: bool,
 }
 
+/// The most bytes of a request that neighbours are merged to: `BLK_DEF_MAX_SECTORS`, 2560 sectors.
+const MERGED: u32 = 1280 << 10;
+
+impl Span {
+    /// The two as one if they are neighbours (`blk_attempt_bio_merge`).
+    pub fn with(self, other: Self) -> Option<Self> {
+        let (first, second) = if self.at < other.at { (self, other) } else { (other, self) };
+        let bytes = self.bytes.saturating_add(other.bytes);
+        let fit = self.write == other.write && first.at + u64::from(first.bytes) == second.at && bytes <= MERGED;
+        fit.then_some(Self { at: first.at, bytes, write: self.write })
+    }
+}
+
 /// What an access does to a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {

@@ -33,6 +33,10 @@ pub trait Flushed: 'static {
     }
     /// `writepages`: submits at most so many pages of a file, in requests that [`Writeback::submitted`] is told of.
     fn write_pages<M: Machine>(&self, m: &M, slot: u32, most: u64) -> impl Future<Output = ()>;
+    /// The task holds back what it submits until [`Flushed::finish_plug`], as the flusher does for all files of a round since 4.3 (`wb_writeback`).
+    fn start_plug<M: Machine>(&self, m: &M);
+    /// It lets go of it.
+    fn finish_plug<M: Machine>(&self, m: &M);
     /// Whether `writepages` writes anything of a file that is dirty, because it is old (`for_kupdate`) or because there is too much.
     fn may_write(&self, _slot: u32, _why: Why) -> bool {
         true
@@ -52,8 +56,10 @@ pub enum Why {
 pub async fn flusher<M: Machine, F: Flushed>(m: M, fs: Rc<F>) {
     m.at("flusher");
     let wb = fs.writeback();
+    wb.flushes_as.set(Some(m.task()));
     loop {
         wb.sleep(&m).await;
+        fs.start_plug(&m);
         let mut in_vain = None; // the first file of which nothing was written, since something was of another
         while wb.is_over_background() || wb.asked.get() {
             let Some(file) = wb.next(&m, Time::MAX).await else { break };
@@ -68,8 +74,19 @@ pub async fn flusher<M: Machine, F: Flushed>(m: M, fs: Rc<F>) {
         while let Some(file) = wb.next(&m, old).await {
             wb.take_turn(&m, &*fs, file, Why::Old).await;
         }
+        fs.finish_plug(&m);
         while wb.reap(&m, false).await {}
     }
+}
+
+/// What the flusher has submitted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Submitted {
+    done: LockId,
+    slot: u32,
+    pages: u64,
+    /// It is a request of its own.
+    alone: bool,
 }
 
 impl Writeback {
@@ -125,12 +142,19 @@ impl Writeback {
         (pages + TURN_PAGES) / TURN_PAGES * TURN_PAGES
     }
 
-    /// Waits until the flusher may submit another request (`wbt_wait`).
-    pub async fn room<M: Machine>(&self, m: &M) {
+    /// The flusher is about to make another request of what it has to write, and waits until it may (`wbt_wait`).
+    pub async fn throttle<M: Machine>(&self, m: &M) {
+        if self.flushes_as.get() == Some(m.task()) {
+            self.room(m, 1).await;
+        }
+    }
+
+    /// Waits until the flusher may have another request; so many that it is about to make are counted already.
+    pub async fn room<M: Machine>(&self, m: &M, to_come: usize) {
         loop {
             let recent = self.paused.get() > 0 && m.now() - self.paused.get() < RECENT;
             let depth = if recent { self.depths.1 } else { self.depths.0 };
-            if self.submitted.borrow().len() < depth || !self.reap(m, true).await {
+            if self.requests.get() < depth + to_come || !self.reap(m, true).await {
                 return;
             }
         }
@@ -140,19 +164,31 @@ impl Writeback {
     pub fn submitted(&self, done: LockId, slot: u32, pages: u64) {
         self.begin(pages);
         self.change(slot, |file| file.under_way += pages);
-        self.submitted.borrow_mut().push_back((done, slot, pages));
+        self.requests.set(self.requests.get() + 1);
+        self.submitted.borrow_mut().push_back(Submitted { done, slot, pages, alone: true });
+    }
+
+    /// The last of them became part of another one.
+    pub fn joined(&self) {
+        if let Some(last) = self.submitted.borrow_mut().back_mut() {
+            last.alone = false;
+            self.requests.set(self.requests.get() - 1);
+        }
     }
 
     /// Waits for the oldest request of the flusher; says no if there is none. In the kernel it waits only `for_room` (`rq_qos_wait`): else
     /// the end of a request needs nobody.
     async fn reap<M: Machine>(&self, m: &M, for_room: bool) -> bool {
-        let Some((done, slot, pages)) = self.submitted.borrow().front().copied() else { return false };
+        let Some(Submitted { done, slot, pages, alone }) = self.submitted.borrow().front().copied() else {
+            return false;
+        };
         m.wchan("wbt_wait");
         m.io_schedule(for_room);
         m.wait_for(done).await;
         m.io_schedule(false);
         m.drop_completion(done);
         self.submitted.borrow_mut().pop_front();
+        self.requests.set(self.requests.get() - usize::from(alone));
         self.end(pages);
         self.change(slot, |file| file.under_way -= pages);
         self.wake_waiting(m);

@@ -14,6 +14,7 @@ use crate::block::BLOCK;
 use crate::costs::Costs;
 use crate::waist::Machine;
 use crate::waist::{LockId, Side, TaskId, Time};
+use flusher::Submitted;
 use limits::{Counts, Limits, Rates};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -101,11 +102,15 @@ pub struct Writeback {
     metadata: RefCell<[OfFile; 2]>,
     /// By place: files that go leave it anywhere.
     list: RefCell<BTreeMap<u64, u32>>,
-    submitted: RefCell<VecDeque<(LockId, u32, u64)>>,
+    submitted: RefCell<VecDeque<Submitted>>,
+    /// How many requests of it are under way, or in a plug.
+    requests: Cell<usize>,
     /// Somebody needs clean pages, however few are dirty.
     asked: Cell<bool>,
     /// The flusher, if it sleeps.
     flusher: Cell<Option<TaskId>>,
+    /// The flusher's task.
+    flushes_as: Cell<Option<TaskId>>,
     waiting: RefCell<Vec<TaskId>>,
 }
 
@@ -138,8 +143,10 @@ impl Writeback {
             metadata: RefCell::default(),
             list: RefCell::default(),
             submitted: RefCell::default(),
+            requests: Cell::new(0),
             asked: Cell::new(false),
             flusher: Cell::new(None),
+            flushes_as: Cell::new(None),
             waiting: RefCell::default(),
         })
     }

@@ -88,7 +88,8 @@ class Disk(Section):
 class Device(Section):
     """A block device: who serves its requests, how many at once, and how long they take.
 
-    `submit` is the submitter's CPU time, `interrupt` that of a request's end (the interrupt of hardware on the same
+    `submit` is the submitter's CPU time, `merge` that for what becomes part of a request in its plug (who serves
+    requests himself has none), `interrupt` that of a request's end (the interrupt of hardware on the same
     CPU, the softirq after a worker) without the wake-up, which is the machine's, `dispatch` that of `kblockd` for a
     request of a flush sequence. `fua` tells how data are written past the cache: by the device (in the time of a write
     and a flush, or of a write alone: `write`), or by a flush after them. Without a volatile `write_cache` flushes are
@@ -105,6 +106,7 @@ class Device(Section):
     parallelism: Count
     depth: Count | None = None
     submit: Time
+    merge: Time | None = None
     interrupt: Time
     dispatch: Time
     fua: Literal["device", "write", "flush"]
@@ -126,6 +128,7 @@ class Device(Section):
             "served_by": self.served_by,
             "parallelism": round(self.parallelism.plain),
             "submit_ns": self.submit.ns,
+            **({} if self.merge is None else {"merge_ns": self.merge.ns}),
             "interrupt_ns": self.interrupt.ns,
             "dispatch_ns": self.dispatch.ns,
             "fua": self.fua != "flush",

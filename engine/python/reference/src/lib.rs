@@ -265,6 +265,11 @@ impl Machine for Foreign {
         self.tell("submit_plugged", asked(self.task, device, io, then));
     }
 
+    fn join_plugged(&self, before: usize, io: Io, then: Then) {
+        let (task, _, asks, span, then) = asked(self.task, 0, io, then);
+        self.tell("join_plugged", (task, before, asks, span, then));
+    }
+
     fn wake_plugged(&self, task: TaskId) {
         self.tell("wake_plugged", (self.task, task));
     }

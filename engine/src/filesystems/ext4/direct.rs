@@ -165,7 +165,8 @@ impl Ext4 {
         let request = Request::write(bytes, Some(io.offset));
         if let Some(done) = done {
             open.submits(m.task());
-            return self.storage.submit(m, request, self.end_of_write(slot, unwritten, done)).await;
+            self.storage.submit(m, request, self.end_of_write(slot, unwritten, done)).await;
+            return;
         }
         self.storage.io(m, request).await;
         if unwritten {

@@ -191,12 +191,18 @@ impl Ext4 {
     }
 
     /// Pages over blocks that were allocated and not written: they are split off their extent before, and converted then or at the end.
-    async fn write_unwritten<M: Machine>(&self, m: &M, slot: u32, request: Request, (rest, done): (Time, LockId)) {
+    async fn write_unwritten<M: Machine>(
+        &self,
+        m: &M,
+        slot: u32,
+        request: Request,
+        (rest, done): (Time, LockId),
+    ) -> bool {
         let handle = self.start_writing(m).await;
         m.run(Account::System, self.fsync.costs.writepages_over + rest).await;
         self.change_extent(m, slot, self.io.splitting()).await;
         self.stop(m, handle, slot, self.extent_leaf(slot).as_slice()).await;
-        self.storage.submit(m, request, self.end_of_writing(slot, done)).await;
+        self.storage.submit(m, request, self.end_of_writing(slot, done)).await
     }
 
     /// An unwritten extent becomes a written one (`ext4_convert_unwritten_extents`), with `i_data_sem` and after it, and the handle ends.
@@ -217,8 +223,8 @@ impl Mapping for Ext4 {
 
     /// For what has no blocks these are allocated in a handle, as an unwritten extent (`mpage_map_and_submit_extent`), which waits
     /// while their bitmap is being written to the log; a worker converts it before it completes `done`.
-    async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) {
-        let (c, request) = (&self.fsync.costs, Request::Write { bytes: piece.bytes, at: piece.at, first: piece.first });
+    async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) -> bool {
+        let (c, request) = (&self.fsync.costs, piece.request());
         let rest = c.page * (piece.pages() - 1);
         if piece.at.is_some_and(|at| self.io.writes_unwritten(slot, at, piece.bytes)) {
             return self.write_unwritten(m, slot, request, (rest, done)).await;
@@ -231,7 +237,7 @@ impl Mapping for Ext4 {
         let mut handle = self.start_writing(m).await;
         m.run(Account::System, c.before_blocks.saturating_sub(find)).await;
         self.lock_extents(m, slot, true).await;
-        let groups = self.mballoc.write_back(m, slot, group, piece.pages()).await;
+        let (place, groups) = self.mballoc.write_back(m, slot, group, piece.pages()).await;
         let blocks: Vec<_> = groups.into_iter().flat_map(|group| self.block_bitmap(group)).collect();
         self.journal.get_write_access(m, &mut handle, &blocks).await;
         self.unlock_extents(m, slot, insert).await;
@@ -239,7 +245,8 @@ impl Mapping for Ext4 {
         let after = (c.writepages + rest).saturating_sub(c.before_blocks + self.mballoc.marking() + insert);
         m.run(Account::System, after).await;
         self.stop(m, handle, slot, self.extent_leaf(slot).as_slice()).await;
-        self.storage.submit(m, request, self.end_of_writing(slot, done)).await;
+        let request = Piece { place: Some(place), ..piece }.request();
+        self.storage.submit(m, request, self.end_of_writing(slot, done)).await
     }
 
     /// The last turn of the loop of `ext4_writepages`, until 5.7.
@@ -255,6 +262,14 @@ impl Mapping for Ext4 {
 impl Flushed for Ext4 {
     fn writeback(&self) -> &Writeback {
         &self.storage.writeback
+    }
+
+    fn start_plug<M: Machine>(&self, m: &M) {
+        self.storage.start_flusher_plug(m);
+    }
+
+    fn finish_plug<M: Machine>(&self, m: &M) {
+        self.storage.finish_plug(m);
     }
 
     fn dirty_pages(&self, slot: u32) -> u64 {

@@ -1,5 +1,6 @@
 //! What of each file was written and is not yet on the device, in bytes: what got new blocks, and what was written over.
 
+use crate::devices::Request;
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::page_cache::{PageCache, Run};
 use crate::filesystems::BLOCK;
@@ -18,12 +19,20 @@ pub struct Piece {
     pub is_new: bool,
     /// How many bytes of it come to places where nothing was written before.
     pub first: u32,
+    /// The byte of the device where it lies, if that is known.
+    pub place: Option<u64>,
 }
 
 impl Piece {
     /// Pages that it is in.
     pub fn pages(&self) -> u64 {
         u64::from(self.bytes.div_ceil(BLOCK))
+    }
+
+    /// The write of its blocks. Files that were laid out lie over each other.
+    pub fn request(&self) -> Request {
+        let bytes = self.bytes.next_multiple_of(BLOCK);
+        Request::Write { bytes, at: self.place.or(self.at), first: self.first }
     }
 }
 
@@ -184,7 +193,7 @@ impl DirtyFiles {
     /// Pages of a range that have no blocks, else those that were written over. Who writes over pages without blocks is counted twice.
     fn take_of_range(&self, slot: u32, offset: u64, bytes: u32) -> Option<Piece> {
         if let Some((offset, bytes)) = self.laid_out.get(slot).and_then(|pages| pages.take_run_of(offset, bytes)) {
-            return Some(Piece { bytes, at: Some(offset), is_new: false, first: 0 });
+            return Some(Piece { bytes, at: Some(offset), is_new: false, first: 0, place: None });
         }
         let new = self.take_new(slot, offset, bytes);
         let mut over = 0;
@@ -193,7 +202,13 @@ impl DirtyFiles {
             dirty.over -= over;
         });
         let taken = if new > 0 { new } else { over };
-        (taken > 0).then_some(Piece { bytes: taken, at: None, is_new: new > 0, first: self.take_unwritten(new) })
+        (taken > 0).then_some(Piece {
+            bytes: taken,
+            at: None,
+            is_new: new > 0,
+            first: self.take_unwritten(new),
+            place: None,
+        })
     }
 
     /// Gives blocks to the pages of a range that have none; how many bytes these are.
@@ -223,11 +238,11 @@ impl DirtyFiles {
     /// At most so many pages: first what of a laid out file is dirty.
     fn take_any(&self, slot: u32, most: u64, take_run: impl Fn(&PageCache) -> Option<Run>) -> Option<Piece> {
         if let Some((offset, bytes)) = self.laid_out.get(slot).and_then(|pages| take_run(&pages)) {
-            return Some(Piece { bytes, at: Some(offset), is_new: false, first: 0 });
+            return Some(Piece { bytes, at: Some(offset), is_new: false, first: 0, place: None });
         }
         if self.has_over(slot) {
             let over = self.take_of(slot, most, |dirty| &mut dirty.over);
-            return Some(Piece { bytes: over, at: None, is_new: false, first: 0 });
+            return Some(Piece { bytes: over, at: None, is_new: false, first: 0, place: None });
         }
         self.has_new(slot).then(|| {
             let new = self.take_of(slot, most, |dirty| &mut dirty.new);
@@ -235,7 +250,7 @@ impl DirtyFiles {
                 self.ahead.borrow_mut().remove(&slot);
             }
             self.change(slot, |_, has_blocks| *has_blocks = has_blocks.saturating_add(new));
-            Piece { bytes: new, at: None, is_new: true, first: self.take_unwritten(new) }
+            Piece { bytes: new, at: None, is_new: true, first: self.take_unwritten(new), place: None }
         })
     }
 
@@ -286,7 +301,7 @@ mod tests {
     use super::*;
 
     fn piece(bytes: u32, at: Option<u64>, is_new: bool) -> Option<Piece> {
-        Some(Piece { bytes, at, is_new, first: if is_new { bytes } else { 0 } })
+        Some(Piece { bytes, at, is_new, first: if is_new { bytes } else { 0 }, place: None })
     }
 
     #[test]

@@ -11,8 +11,8 @@ pub trait Mapping: Flushed {
     type Call: Default;
     /// The next piece of a file that is to be written back.
     async fn take_piece<M: Machine>(&self, m: &M, slot: u32, wanted: Wanted, call: &mut Self::Call) -> Option<Piece>;
-    /// Submits it; `done` is completed when it is no longer under writeback.
-    async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId);
+    /// Submits it; `done` is completed when it is no longer under writeback. Returns whether it became part of another request.
+    async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) -> bool;
     /// `writepages` has written something, and looks whether there is more.
     async fn look_for_more<M: Machine>(&self, _m: &M) {}
 }
@@ -94,12 +94,13 @@ pub async fn sync_inodes<M: Machine, F: Mapping>(fs: &F, m: &M, dirty: &DirtyFil
 pub async fn write_pages<M: Machine, F: Mapping>(fs: &F, m: &M, slot: u32, most: u64) {
     let (wb, mut left, mut call) = (fs.writeback(), most, F::Call::default());
     while left > 0 {
-        wb.room(m).await;
         let Some(piece) = fs.take_piece(m, slot, Wanted::Any(left.min(REQUEST_PAGES)), &mut call).await else { break };
         left -= piece.pages().min(left);
         let done = m.new_completion();
         wb.submitted(done, slot, piece.pages());
-        fs.write_piece(m, slot, piece, done).await;
+        if fs.write_piece(m, slot, piece, done).await {
+            wb.joined();
+        }
     }
     if left < most {
         fs.look_for_more(m).await;

@@ -241,7 +241,7 @@ impl Xfs {
             sb,
             storage: device,
             io: FileIo::new(m, rules, costs)?,
-            sync: Fsync::new(m, tick, costs)?,
+            sync: Fsync::new(m, tick, (geometry.agcount, geometry.agblocks), costs)?,
             preallocate: Preallocate::new(costs)?,
             release: Release::new(costs)?,
             inodes: InodeTable::new(costs.rules().recycle_waits.then_some(from_ns(costs.number("rcu.grace_period")?))),

@@ -13,6 +13,14 @@ impl Flushed for Btrfs {
         &self.storage.writeback
     }
 
+    fn start_plug<M: Machine>(&self, m: &M) {
+        self.storage.start_flusher_plug(m);
+    }
+
+    fn finish_plug<M: Machine>(&self, m: &M) {
+        self.storage.finish_plug(m);
+    }
+
     fn dirty_pages(&self, slot: u32) -> u64 {
         self.data(slot).dirty_pages()
     }
@@ -27,7 +35,7 @@ impl Flushed for Btrfs {
         }
         let (wb, mut left) = (&self.storage.writeback, most);
         while left > 0 {
-            wb.room(m).await;
+            wb.room(m, 0).await;
             let Some((written, pages)) = self.write_some(m, slot, left).await else { return };
             left -= pages;
             wb.submitted(written, slot, pages);

@@ -99,7 +99,8 @@ impl Btrfs {
     /// Submits data: at once if somebody waits for them (`sync_writers`, `REQ_SYNC`).
     pub(super) async fn submit_data<M: Machine>(&self, m: &M, request: Request, bytes: u64, end: End, waited: bool) {
         if waited || !self.sums_by_workers() {
-            return self.storage.submit(m, request, end).await;
+            self.storage.submit(m, request, end).await;
+            return;
         }
         self.sums.queue(m, request, bytes / u64::from(BLOCK), end).await;
     }

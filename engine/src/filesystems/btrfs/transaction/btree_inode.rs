@@ -105,7 +105,7 @@ impl Btrfs {
         let blocks = self.dirty_from(self.btree_inode.next.get());
         let turn = (most.div_ceil(PAGES) as usize).min(blocks.len());
         for run in runs(&blocks[..turn], self.blocks.most_in_request()) {
-            wb.room(m).await;
+            wb.room(m, 0).await;
             let transaction = metadata_of(self.transid());
             wb.begins_flush(transaction); // its commit waits for them from now on
             for (done, pages) in self.submit_run(m, run).await {

@@ -7,6 +7,7 @@
 //! blocks that `fallocate` knows, and nothing is given back.
 
 use super::{Mballoc, GROUP_BLOCKS, STREAM_BLOCKS};
+use crate::filesystems::BLOCK;
 use crate::kernel::ext4::BusyGroups;
 use crate::waist::{Account, Machine, Time};
 use std::cell::RefCell;
@@ -24,6 +25,13 @@ struct Piece {
     group: u32,
     start: u32,
     left: u32,
+}
+
+impl Piece {
+    /// The byte of the device where it begins.
+    fn place(self) -> u64 {
+        (u64::from(self.group) * u64::from(GROUP_BLOCKS) + u64::from(self.start)) * u64::from(BLOCK)
+    }
 }
 
 /// What is known of a file.
@@ -95,19 +103,21 @@ fn length(blocks: u64, end: u64) -> u64 {
 }
 
 impl Mballoc {
-    /// Allocates the next blocks of a file, whose inode's blocks are looked for in `near`, and marks them; returns their groups.
-    pub async fn write_back<M: Machine>(&self, m: &M, slot: u32, near: u32, blocks: u64) -> Vec<u32> {
-        let (mut left, mut groups) = (blocks, Vec::new());
+    /// Allocates the next blocks of a file, whose inode's blocks are looked for in `near`, and marks them. Returns where on the device the
+    /// first one is, and the groups of all.
+    pub async fn write_back<M: Machine>(&self, m: &M, slot: u32, near: u32, blocks: u64) -> (u64, Vec<u32>) {
+        let (mut left, mut groups, mut place) = (blocks, Vec::new(), None);
         let end = self.written.file(slot).blocks + blocks;
         while left > 0 {
             let (piece, taken) = self.next_of_piece(m, slot, near, end, left).await;
+            place.get_or_insert(piece.place());
             self.mark_diskspace_used(m, piece.group).await;
             left -= u64::from(taken);
             if !groups.contains(&piece.group) {
                 groups.push(piece.group);
             }
         }
-        groups
+        (place.unwrap_or_default(), groups)
     }
 
     /// The next blocks of a file's piece or its CPU's, and how many they are.

@@ -239,7 +239,9 @@ impl Xfs {
                 self.storage.io(m, request).await;
                 open.lines.count(m);
             }
-            Some(done) => self.storage.submit(m, request, End::Complete(done)).await,
+            Some(done) => {
+                self.storage.submit(m, request, End::Complete(done)).await;
+            }
         }
         m.run(Account::System, c.read_end).await;
         open.iolock.unlock(m).await;

@@ -9,6 +9,7 @@
 //! A file of 64 KiB and more is given blocks behind its end, twice as many as it has (`xfs_iomap_prealloc_size`), which the next
 //! pages lie in. They are not taken off the free space, nor given back when the file is closed.
 
+use super::data_blocks::DataBlocks;
 use crate::cost_table;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::by_slot::BySlot;
@@ -61,15 +62,6 @@ cost_table!(FsyncCosts {
 /// From this size on a file is given blocks behind its end (`m_allocsize_log`).
 const PREALLOCATES: u64 = 64 << 10;
 
-/// The blocks that a file was given for data.
-#[derive(Clone, Copy, Debug)]
-struct Given {
-    /// Bytes that they are for.
-    bytes: u64,
-    /// The group of the last one.
-    agno: u32,
-}
-
 /// Where a piece of what is wanted ends, of a file of `size`: behind all that have blocks, if pieces are taken in turn.
 fn end_of(wanted: Wanted, size: u64, with_blocks: u64) -> u64 {
     match wanted {
@@ -94,8 +86,7 @@ pub(crate) struct Fsync {
     delalloc: Delalloc,
     /// By slot, the tick in which the inode's times last changed.
     changed: RefCell<Vec<Time>>,
-    /// By slot.
-    given: BySlot<Given>,
+    data: DataBlocks,
     /// Bytes of the file on disk, by slot, where blocks are allocated as written (`i_disk_size`).
     disk_size: BySlot<u64>,
     /// What was written to files and not written back.
@@ -105,8 +96,8 @@ pub(crate) struct Fsync {
 }
 
 impl Fsync {
-    /// Nothing is dirty.
-    pub fn new<M: Machine>(m: &M, tick: Time, costs: &Costs<'_>) -> Result<Self, String> {
+    /// Nothing is dirty, and no file has blocks of these groups, each of so many.
+    pub fn new<M: Machine>(m: &M, tick: Time, groups: (u32, u32), costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             costs: FsyncCosts::new(costs)?,
             allocate: AllocateCosts::new(costs)?,
@@ -115,7 +106,7 @@ impl Fsync {
             flushed: costs.rules().log_flushed,
             delalloc: costs.rules().delalloc,
             changed: RefCell::default(),
-            given: BySlot::default(),
+            data: DataBlocks::new(groups.0, groups.1),
             disk_size: BySlot::default(),
             dirty: DirtyFiles::default(),
             unwritten: Rc::new(Workqueue::new(m)),
@@ -131,17 +122,14 @@ impl Fsync {
     /// A file has neither data nor blocks any more.
     pub fn emptied(&self, slot: u32) {
         self.dirty.forget(slot);
-        self.given.forget(slot);
+        self.data.forget(slot);
         self.disk_size.forget(slot);
     }
 
     /// A file ends so many bytes earlier, and has no blocks behind its end any more (`xfs_itruncate_extents`).
     pub fn shortened(&self, slot: u32, bytes: u32) {
         self.dirty.shorten(slot, bytes);
-        if let Some(given) = self.given.get(slot) {
-            let size = self.dirty.size(slot).next_multiple_of(u64::from(BLOCK));
-            self.given.put(slot, Given { bytes: given.bytes.min(size), ..given });
-        }
+        self.data.shorten(slot, self.dirty.size(slot));
         if let Some(size) = self.disk_size.get(slot) {
             self.disk_size.put(slot, size.min(self.dirty.size(slot)));
         }
@@ -273,14 +261,14 @@ impl Xfs {
         m.run(Account::System, c.reserve).await;
         let ticket = self.log.reserve(m, TR_WRITE).await;
         inode.ilock(m).await;
-        let last = self.sync.given.get(slot).map_or(self.group_number(inode.ino) as u32, |given| given.agno);
+        let last = self.sync.data.group(slot).unwrap_or(self.group_number(inode.ino) as u32);
         let agno = self.lock_any_agf(m, last).await;
         let agf = self.group(agno).agf;
         m.run(Account::System, c.allocate).await;
         self.log.commit(m, Logged::items([inode.item(), agf.item()]).further(2)).await;
         m.run(Account::System, c.commit).await;
         agf.unlock(m).await;
-        self.sync.given.put(slot, Given { bytes, agno });
+        self.sync.data.give(slot, agno, bytes);
         self.log.committed(m, ticket).await;
         inode.iunlock(m).await;
         m.run(Account::System, self.sync.costs.allocated).await;
@@ -332,10 +320,10 @@ impl Mapping for Xfs {
         if piece.is_new {
             let before = self.sync.dirty.with_blocks(slot) - u64::from(piece.bytes);
             let size = self.sync.dirty.size(slot);
-            let given = self.sync.given.get(slot).map_or(0, |given| given.bytes);
-            if !std::mem::replace(allocated, true) && size > given {
+            if !std::mem::replace(allocated, true) && size > self.sync.data.bytes(slot) {
                 self.allocate(m, slot, with_blocks_behind(before, size)).await;
             }
+            piece.place = self.sync.data.place(slot, before);
             piece.is_new = self.sync.logs_end(slot, end_of(wanted, size, self.sync.dirty.with_blocks(slot)));
         }
         m.run(Account::System, c.piece).await;
@@ -344,17 +332,25 @@ impl Mapping for Xfs {
 
     /// What is new goes by a worker before `done` is completed: it makes unwritten extents written, and where the block is there already
     /// logs the new size (`xfs_setfilesize`), which takes as long here since 5.8.
-    async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) {
-        let request = Request::Write { bytes: piece.bytes, at: piece.at, first: piece.first };
+    async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) -> bool {
+        let request = piece.request();
         let end =
             if piece.is_new { End::Queue(self.sync.unwritten.clone(), (slot, done)) } else { End::Complete(done) };
-        self.storage.submit(m, request, end).await;
+        self.storage.submit(m, request, end).await
     }
 }
 
 impl Flushed for Xfs {
     fn writeback(&self) -> &Writeback {
         &self.storage.writeback
+    }
+
+    fn start_plug<M: Machine>(&self, m: &M) {
+        self.storage.start_flusher_plug(m);
+    }
+
+    fn finish_plug<M: Machine>(&self, m: &M) {
+        self.storage.finish_plug(m);
     }
 
     fn dirty_pages(&self, slot: u32) -> u64 {

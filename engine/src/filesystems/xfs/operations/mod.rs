@@ -6,6 +6,7 @@ mod attributes;
 mod buffers;
 pub mod bulkstat;
 mod costs;
+mod data_blocks;
 mod debug;
 mod enospc;
 mod file;
