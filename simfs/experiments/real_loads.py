@@ -31,7 +31,8 @@ def real_load(point: Point, at: str) -> str:
             size = 0 if load.size is None else load.size
             keep = " -k" if load.keep else ""
             below = load.subdirectories
-            spread = f" -D {below} -N {load.files_per_directory}" if below > 1 else ""
+            turns = "" if load.files_per_directory is None else f" -N {load.files_per_directory}"
+            spread = f" -D {below}{turns}" if below > 1 else ""
             options = f"-s {size} -w {load.write} -S {load.sync} -n {load.files}{spread}{keep} -L 5"
             return _fs_mark(tasks, where, load.directories, options)
         case Dbench():

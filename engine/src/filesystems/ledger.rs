@@ -1,7 +1,7 @@
 //! What the operations of a run add up to: the names that are in each directory, kept apart from the filesystem. At the end of
 //! the run its structures are compared with that, as `btrfs check` and `xfs_repair -n` would.
 
-use super::{initial_files, DirId, File};
+use super::{initial_files, DirId, File, InitialNames};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 struct Initial {
     dirs: Vec<DirId>,
     files: u64,
-    name_length: usize,
+    names: InitialNames,
 }
 
 /// Names by directory. Nothing is entered unless somebody will ask.
@@ -53,7 +53,7 @@ impl Ledger {
 
     /// Files that were there before, which no operation touches: directory and name.
     pub fn initial(&self) -> Vec<(DirId, Vec<u8>)> {
-        self.initial.borrow().iter().flat_map(|i| initial_files(&i.dirs, 0..i.files, i.name_length)).collect()
+        self.initial.borrow().iter().flat_map(|i| initial_files(&i.dirs, 0..i.files, i.names)).collect()
     }
 
     /// All names by directory, the root's too.
@@ -116,8 +116,8 @@ impl Ledger {
     }
 
     /// Files are there before the run begins.
-    pub fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) {
-        self.initial.borrow_mut().push(Initial { dirs: dirs.to_vec(), files, name_length });
+    pub fn fill(&self, dirs: &[DirId], files: u64, names: InitialNames) {
+        self.initial.borrow_mut().push(Initial { dirs: dirs.to_vec(), files, names });
     }
 
     /// Somebody will ask: what is done is entered from now on.

@@ -29,6 +29,8 @@ pub use crate::costs;
 pub use crate::page_cache;
 use crate::waist::Machine;
 use crate::waist::{LockId, Time};
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::SplitMix64;
 use std::future::Future;
 use std::ops::Range;
 use vfs::SuperBlock;
@@ -151,23 +153,49 @@ pub fn structure_report(request: &str) -> Result<String, String> {
     }
 }
 
+/// How initial files are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct InitialNames {
+    /// Bytes of a name.
+    pub length: usize,
+    /// It ends with random letters, and not with a number.
+    pub random: bool,
+}
+
 /// So many files by directory and name, round robin.
 pub fn initial_files(
     dirs: &[DirId],
     numbers: Range<u64>,
-    name_length: usize,
+    names: InitialNames,
 ) -> impl Iterator<Item = (DirId, Vec<u8>)> + '_ {
     numbers.map(move |number| {
-        let mut name = vec![b'~'; name_length];
-        let mut rest = number;
-        for place in name.iter_mut().rev().take(10) {
-            *place = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
+        let mut name = vec![b'~'; names.length];
         name[0] = b'i';
+        if names.random {
+            letters(&mut name[names.length / 3..], number);
+        } else {
+            digits(&mut name, number);
+        }
         (dirs[number as usize % dirs.len()], name)
     })
 }
+
+fn digits(name: &mut [u8], mut number: u64) {
+    for place in name.iter_mut().skip(1).rev().take(10) {
+        *place = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
+/// Random letters and digits, the same for the same number.
+pub fn letters(place: &mut [u8], number: u64) {
+    let mut random = SplitMix64::seed_from_u64(number);
+    for letter in place {
+        *letter = LETTERS[random.next_u64() as usize % LETTERS.len()];
+    }
+}
+
+const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// What can be compared with the files that exist.
 pub trait Audit {
@@ -192,7 +220,7 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     /// `rmdir` of an empty directory, whose number may then be that of another.
     fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) -> impl Future<Output = ()>;
     /// [`initial_files`] that are there before the run begins: in the structures and not in memory. Takes no time.
-    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace>;
+    fn fill(&self, dirs: &[DirId], files: u64, names: InitialNames) -> Result<(), NoSpace>;
     /// Other files take all room but for so many bytes. Takes no time.
     fn fill_up(&self, free: u64) -> Result<(), NoSpace>;
     /// `open(O_CREAT|O_EXCL)` of a new name.

@@ -10,7 +10,7 @@ use super::open_files::files_struct::Position;
 use super::open_files::read_write::{self, FileOperations};
 use super::sync::syncfs;
 use super::vfs::{SuperBlock, SuperOperations};
-use super::{Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, Mounted, NoSpace, Renaming};
+use super::{Attribute, Audit, DirId, File, Filesystem, InitialNames, Io, LaidOut, Mounted, NoSpace, Renaming};
 use crate::waist::{Account, Machine, Side, Witness};
 use std::cell::Cell;
 use std::future::Future;
@@ -184,9 +184,9 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         self.operation(m, pin!(removal)).await;
     }
 
-    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
-        self.fs.fill(dirs, files, name_length)?;
-        self.ledger.fill(dirs, files, name_length);
+    fn fill(&self, dirs: &[DirId], files: u64, names: InitialNames) -> Result<(), NoSpace> {
+        self.fs.fill(dirs, files, names)?;
+        self.ledger.fill(dirs, files, names);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use super::inodes::times::Times;
 use super::open_files::thread_group::ThreadGroups;
 use super::pages::mapping::Submitted;
 use super::sync::SyncLocks;
-use super::{DirId, File, LaidOut, Mounted, NoSpace};
+use super::{DirId, File, InitialNames, LaidOut, Mounted, NoSpace};
 use crate::memory::{Held, Shrinker};
 use crate::waist::Machine;
 use crate::waist::{ClassId, LockId, Side, Time};
@@ -189,7 +189,7 @@ impl SuperBlock {
 /// What a filesystem does as a whole (`struct super_operations`), and what is there of it before a run begins.
 pub(crate) trait SuperOperations<M: Machine>: Mounted {
     /// [`super::initial_files`] that are there before the run begins.
-    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace>;
+    fn fill(&self, dirs: &[DirId], files: u64, names: InitialNames) -> Result<(), NoSpace>;
     /// Other files take all room but for so many bytes that a new file could have; an error where there is less. Takes no time.
     fn fill_up(&self, _free: u64) -> Result<(), NoSpace> {
         Ok(())

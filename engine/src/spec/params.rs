@@ -124,7 +124,7 @@ const FS_MARK: Table = &[&[
     ("file_bytes", Number(51200.0)),
     ("write_bytes", Number(16384.0)),
     ("keep", Number(0.0)),
-    ("files_per_directory", Number(1.0)),
+    ("files_per_directory", Number(0.0)),
 ]];
 
 const MIX: Table = &[&[

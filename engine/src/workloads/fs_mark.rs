@@ -1,9 +1,10 @@
 //! fs_mark: every thread creates `files` files a loop; they stay (`-k`) or are unlinked after each loop. It loops until the run
 //! ends: a run looks at a piece of a long benchmark, and `initial_files` says at which.
 
-use crate::filesystems::{DirId, File, Filesystem};
+use crate::filesystems::{letters, DirId, File, Filesystem};
 use crate::spec::WorkloadSpec;
 use crate::waist::{Account, Machine, Time};
+use std::num::NonZeroUsize;
 use std::rc::Rc;
 
 /// When files are synced (`-S`).
@@ -27,8 +28,8 @@ pub struct Params {
     chunk: u32,
     sync: Sync,
     keep: bool,
-    /// Files in a directory before a thread goes on to its next one (`-N`).
-    files_per_directory: usize,
+    /// Files in a directory before a thread goes on to its next one (`-N`). Without, it goes on when some time has passed.
+    files_per_directory: Option<NonZeroUsize>,
     user: Time,
 }
 
@@ -48,7 +49,7 @@ impl Params {
             chunk: (w.number("write_bytes") as u32).max(1),
             sync,
             keep: w.number("keep") > 0.0,
-            files_per_directory: w.number("files_per_directory").max(1.0) as usize,
+            files_per_directory: NonZeroUsize::new(w.number("files_per_directory") as usize),
             user,
         })
     }
@@ -61,6 +62,9 @@ struct Made {
     file: File,
 }
 
+/// For so long a thread stays in a directory without `-N` (fs_mark 3.3, `DEFAULT_SECS_PER_DIR`: 180 s).
+const IN_A_DIRECTORY: Time = 180_000_000_000_000;
+
 /// Runs a thread.
 pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dirs: Rc<[DirId]>, thread: u32, p: Rc<Params>) {
     let mut serial = 0;
@@ -69,7 +73,8 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dirs: Rc<[DirId]
         for number in 0..p.files as usize {
             m.begin();
             m.run(Account::User, p.user).await;
-            let (dir, name) = (dirs[number / p.files_per_directory % dirs.len()], name_of(thread, serial));
+            let turn = p.files_per_directory.map_or((m.now() / IN_A_DIRECTORY) as usize, |files| number / files);
+            let (dir, name) = (dirs[turn % dirs.len()], name_of(thread, serial));
             serial += 1;
             let Ok(mut file) = fs.create(&m, dir, &name).await else { return m.give_up("no space left") };
             write_file(&m, &*fs, &mut file, &p).await;
@@ -114,17 +119,8 @@ async fn write_file<M: Machine, F: Filesystem<M>>(m: &M, fs: &F, file: &mut File
 /// Bytes of a name: by default 16 that begin with a time stamp and 24 random ones (fs_mark 3.3 prints so).
 pub const NAME_LENGTH: usize = 40;
 
-/// Thread and number stand where fs_mark has random letters.
 fn name_of(thread: u32, serial: u32) -> [u8; NAME_LENGTH] {
     let mut name = [b'~'; NAME_LENGTH];
-    digits(&mut name[16..20], thread);
-    digits(&mut name[32..], serial);
+    letters(&mut name[16..], u64::from(thread) + 1 << 32 | u64::from(serial));
     name
-}
-
-fn digits(place: &mut [u8], mut number: u32) {
-    for digit in place.iter_mut().rev() {
-        *digit = b"0123456789ABCDEF"[(number % 16) as usize];
-        number /= 16;
-    }
 }

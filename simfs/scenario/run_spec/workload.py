@@ -85,7 +85,7 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(use, FsMark):
         params |= {"files": use.files, "file_bytes": use.size or 0, "write_bytes": use.write}
         params |= {"sync": use.sync, "keep": float(use.keep)}
-        params |= {"files_per_directory": use.files_per_directory}
+        params |= {} if use.files_per_directory is None else {"files_per_directory": use.files_per_directory}
     if isinstance(use, Mix):
         params |= {"order": use.order, "file_set": use.file_set, "files": use.files}
         params |= {"threads": float(use.threads), "descriptors": float(use.descriptors)}

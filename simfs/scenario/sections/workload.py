@@ -72,8 +72,10 @@ class FsMark(FileTasks):
         description="-S: 0 none, 1 each file before it is closed, 5 all after a loop, 3 these in reverse order.",
     )
     keep: StrictBool = Field(default=False, description="Files stay (-k).")
-    files_per_directory: Annotated[Count, Field(ge=1)] = Field(
-        default=1, description="Files in a subdirectory before a thread goes on to the next (-N)."
+    files_per_directory: Annotated[Count, Field(ge=1)] | None = Field(
+        default=None,
+        description="Files in a subdirectory before a thread goes on to the next (-N);"
+        " without, it stays in each for 180 s.",
     )
     subdirectories: Subdirectories = 1
     initial_files: InitialFiles = 0

@@ -4,7 +4,7 @@
 
 use super::subvolume::{Dir, Subvolume};
 use super::tree::key::Item;
-use crate::filesystems::{initial_files, DirId};
+use crate::filesystems::{initial_files, DirId, InitialNames};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many grown subvolumes a process keeps.
@@ -24,7 +24,7 @@ struct Begin {
     all_dirs: Vec<Dir>,
     next_ino: u64,
     dirs: Vec<DirId>,
-    name_length: usize,
+    names: InitialNames,
 }
 
 struct Grown {
@@ -46,8 +46,8 @@ static GROWING: Mutex<Vec<Turn>> = Mutex::new(Vec::new());
 pub const ELSEWHERE: DirId = DirId::MAX;
 
 /// The subvolume with its part of so many more files, round robin in `dirs`.
-pub fn grown(mut subvolume: Subvolume, dirs: &[DirId], files: u64, name_length: usize) -> Subvolume {
-    let begin = Begin::of(&subvolume, dirs, name_length);
+pub fn grown(mut subvolume: Subvolume, dirs: &[DirId], files: u64, names: InitialNames) -> Subvolume {
+    let begin = Begin::of(&subvolume, dirs, names);
     let same = growing(begin.clone());
     let _turn = locked(&same.1);
     let mut have = 0;
@@ -55,7 +55,7 @@ pub fn grown(mut subvolume: Subvolume, dirs: &[DirId], files: u64, name_length: 
         (have, subvolume) = (nearest, known);
     }
     if have < files {
-        grow(&mut subvolume, dirs, have..files, name_length);
+        grow(&mut subvolume, dirs, have..files, names);
         keep(Grown { begin, files, subvolume: subvolume.clone() });
     }
     subvolume
@@ -108,8 +108,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn grow(subvolume: &mut Subvolume, dirs: &[DirId], numbers: std::ops::Range<u64>, name_length: usize) {
-    let mut files = initial_files(dirs, numbers, name_length).filter(|(dir, _)| *dir != ELSEWHERE);
+fn grow(subvolume: &mut Subvolume, dirs: &[DirId], numbers: std::ops::Range<u64>, names: InitialNames) {
+    let mut files = initial_files(dirs, numbers, names).filter(|(dir, _)| *dir != ELSEWHERE);
     loop {
         let next: Vec<_> = files.by_ref().take(LOADED).collect();
         if next.is_empty() {
@@ -123,7 +123,7 @@ fn grow(subvolume: &mut Subvolume, dirs: &[DirId], numbers: std::ops::Range<u64>
 }
 
 impl Begin {
-    fn of(subvolume: &Subvolume, dirs: &[DirId], name_length: usize) -> Self {
+    fn of(subvolume: &Subvolume, dirs: &[DirId], names: InitialNames) -> Self {
         let tree = subvolume.tree();
         let leaves = tree.blocks().filter(|&block| tree.level(block) == 0);
         Self {
@@ -132,7 +132,7 @@ impl Begin {
             all_dirs: subvolume.dirs.clone(),
             next_ino: subvolume.next_ino,
             dirs: dirs.to_vec(),
-            name_length,
+            names,
         }
     }
 }

@@ -38,7 +38,7 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::fs_type::FsType;
 use crate::filesystems::vfs::SuperBlock;
-use crate::filesystems::{Audit, DirId};
+use crate::filesystems::{Audit, DirId, InitialNames};
 use crate::kernel::btrfs::{DirtyInode, NocowCheck, SpaceCache};
 use crate::waist::time::from_ns;
 use crate::waist::Machine;
@@ -269,16 +269,16 @@ impl Btrfs {
 
     /// Files that are there when the run begins, written by the transaction that runs, their delayed refs run. Blocks that were
     /// there stay where they are.
-    pub(super) fn fill_with(&self, dirs: &[DirId], files: u64, name_length: usize) {
+    pub(super) fn fill_with(&self, dirs: &[DirId], files: u64, names: InitialNames) {
         assert_eq!(self.under_way(), None, "the trees are replaced past all locks");
         self.first_directories.set(Some(self.directories.borrow().len() as u64));
         for fs_root in self.fs_roots.borrow().iter() {
-            self.fill_subvolume(fs_root, dirs, files, name_length);
+            self.fill_subvolume(fs_root, dirs, files, names);
         }
     }
 
     /// The part of them that lies in directories of a subvolume.
-    fn fill_subvolume(&self, fs_root: &Rc<FsRoot>, dirs: &[DirId], files: u64, name_length: usize) {
+    fn fill_subvolume(&self, fs_root: &Rc<FsRoot>, dirs: &[DirId], files: u64, names: InitialNames) {
         let mut directories = self.directories.borrow_mut();
         let within = |dir: &DirId| {
             let ino = directories[*dir as usize].directory.ino;
@@ -296,7 +296,7 @@ impl Btrfs {
         };
         let tree = fs_root.root.tree.borrow().clone();
         let begin = Subvolume::of(tree, all.iter().map(known).collect(), fs_root.next_ino.get());
-        let full = grown(begin, &places, files, name_length);
+        let full = grown(begin, &places, files, names);
         for (&dir, grown) in all.iter().zip(&full.dirs) {
             let directory = &mut directories[dir as usize];
             directory.names += (grown.next_index - directory.next_index) as u32;

@@ -7,14 +7,14 @@ use crate::filesystems::open_files::read_write::FileOperations;
 use crate::filesystems::pages::dirty::Wanted;
 use crate::filesystems::pages::mapping::{self, Submitted};
 use crate::filesystems::vfs::SuperOperations;
-use crate::filesystems::{initial_files, Attribute, DirId, File, Io, LaidOut, NoSpace};
+use crate::filesystems::{initial_files, Attribute, DirId, File, InitialNames, Io, LaidOut, NoSpace};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LockId, Side, Time};
 use crate::writeback::Flushed;
 
 impl<M: Machine> SuperOperations<M> for Ext4 {
-    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
-        for (dir, name) in initial_files(dirs, 0..files, name_length) {
+    fn fill(&self, dirs: &[DirId], files: u64, names: InitialNames) -> Result<(), NoSpace> {
+        for (dir, name) in initial_files(dirs, 0..files, names) {
             let group = self.group_of_new_file(dir).ok_or(NoSpace)?;
             self.tables.filled(self.ialloc.fill(group).ok_or(NoSpace)?);
             self.enter_name(dir, &name);

@@ -11,7 +11,7 @@ use super::ledger::Ledger;
 use super::names::namei::InodeOperations;
 use super::open_files::read_write::{self, FileOperations};
 use super::vfs::{SuperBlock, SuperOperations, INODE_CALLBACKS};
-use super::{initial_files, Attribute, Audit, DirId, File, Io, Mounted, NoSpace, Renaming, BLOCK};
+use super::{initial_files, Attribute, Audit, DirId, File, InitialNames, Io, Mounted, NoSpace, Renaming, BLOCK};
 use crate::cost_table;
 use crate::kernel::vfs::CountsListed;
 use crate::waist::Machine;
@@ -315,8 +315,8 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
 }
 
 impl<M: Machine> SuperOperations<M> for Tmpfs {
-    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
-        initial_files(dirs, 0..files, name_length).for_each(|(dir, _)| self.count_names(dir, 1));
+    fn fill(&self, dirs: &[DirId], files: u64, names: InitialNames) -> Result<(), NoSpace> {
+        initial_files(dirs, 0..files, names).for_each(|(dir, _)| self.count_names(dir, 1));
         Ok(())
     }
 

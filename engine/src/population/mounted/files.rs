@@ -5,7 +5,7 @@ use crate::draw::Choice;
 use crate::filesystems::open_files::files_struct::TableWork;
 use crate::filesystems::open_files::thread_group::ThreadGroup;
 use crate::filesystems::system_calls::{Operations, Recorded};
-use crate::filesystems::{Audit, DirId, Filesystem, ROOT};
+use crate::filesystems::{Audit, DirId, Filesystem, InitialNames, ROOT};
 use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
 use crate::waist::time::US;
 use crate::waist::{Host, Machine, Placement, SpawnKind, TaskId, Time, Witness};
@@ -161,7 +161,7 @@ async fn directories<M: Machine, F: Filesystem<M> + Witness>(m: &M, fs: &F, crew
         }
         come_to_rest(m, fs).await;
         if initial_files > 0
-            && fs.fill(&new, initial_files, crew.work.name_length(initial_files / count as u64)).is_err()
+            && fs.fill(&new, initial_files, crew.work.initial_names(initial_files / count as u64)).is_err()
         {
             return Err(full(m, "no space left for the initial files"));
         }
@@ -272,11 +272,11 @@ impl Work {
     }
 
     /// Bytes of the names that it gives to files, after so many.
-    fn name_length(&self, files: u64) -> usize {
+    fn initial_names(&self, files: u64) -> InitialNames {
         match self {
-            Self::FsMark(_) => fs_mark::NAME_LENGTH,
-            Self::Loop(turns) => turns.format.name(0, files as u32).len(),
-            _ => 12,
+            Self::FsMark(_) => InitialNames { length: fs_mark::NAME_LENGTH, random: true },
+            Self::Loop(turns) => InitialNames { length: turns.format.name(0, files as u32).len(), random: false },
+            _ => InitialNames { length: 12, random: false },
         }
     }
 

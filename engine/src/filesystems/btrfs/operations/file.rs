@@ -7,14 +7,14 @@ use crate::filesystems::inodes::times::Timed;
 use crate::filesystems::open_files::read_write::{self, FileOperations};
 use crate::filesystems::pages::mapping::Submitted;
 use crate::filesystems::vfs::SuperOperations;
-use crate::filesystems::{Attribute, DirId, File, Io, LaidOut, NoSpace, BLOCK};
+use crate::filesystems::{Attribute, DirId, File, InitialNames, Io, LaidOut, NoSpace, BLOCK};
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Side, Time};
 use crate::writeback::Flushed;
 
 impl<M: Machine> SuperOperations<M> for Btrfs {
-    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
-        self.fill_with(dirs, files, name_length);
+    fn fill(&self, dirs: &[DirId], files: u64, names: InitialNames) -> Result<(), NoSpace> {
+        self.fill_with(dirs, files, names);
         Ok(())
     }
 

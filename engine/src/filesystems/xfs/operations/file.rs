@@ -8,14 +8,14 @@ use crate::filesystems::open_files::read_write::{self, FileOperations};
 use crate::filesystems::pages::dirty::Wanted;
 use crate::filesystems::pages::mapping::{self, Submitted};
 use crate::filesystems::vfs::SuperOperations;
-use crate::filesystems::{initial_files, Attribute, DirId, File, Io, LaidOut, NoSpace};
+use crate::filesystems::{initial_files, Attribute, DirId, File, InitialNames, Io, LaidOut, NoSpace};
 use crate::waist::Machine;
 use crate::waist::{Access, LockId, Side, Time};
 use crate::writeback::Flushed;
 
 impl<M: Machine> SuperOperations<M> for Xfs {
-    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
-        for (dir, name) in initial_files(dirs, 0..files, name_length) {
+    fn fill(&self, dirs: &[DirId], files: u64, names: InitialNames) -> Result<(), NoSpace> {
+        for (dir, name) in initial_files(dirs, 0..files, names) {
             let created = self.layout.borrow_mut().create(self.directory(dir).id, &name)?;
             let touches = [&created.inode.touches, &created.dir.touches];
             touches.into_iter().for_each(|touches| self.contents.fill(touches));
