@@ -97,7 +97,8 @@ def trace(
 ) -> tuple[str, list[tuple[int, int | None, int, str, str]]]:
     """Run one RunSpec and return its RunResult and everything that happened, in order, from `start` (ps) on.
 
-    An event is (time in picoseconds, task or None, CPU, what, about what). Raises as `run` does, and `ValueError`
+    An event is (time in picoseconds, task or None, CPU, what, about what). Tasks of the load are counted from 0 up, the
+    kernel's threads from -1 down. Raises as `run` does, and `ValueError`
     for more than a million events.
     """
 

@@ -1,12 +1,13 @@
 //! One run from spec to result: builds the machine, puts on it what the spec asks for, runs, reports.
 
+use crate::machine::labels::Label;
 use crate::machine::trace::{too_many, Entry, Object, MOST};
 use crate::machine::{LockKind, Native, Outcome};
 use crate::population::populate;
 use crate::report::RunResult;
 use crate::spec::{Change, RunSpec};
 use crate::stop::STOPPED;
-use crate::waist::{CpuId, TaskId, Time};
+use crate::waist::{CpuId, Time};
 use std::env;
 
 /// Set to 1, this environment variable has the structures of every run compared with the files that exist.
@@ -65,7 +66,7 @@ pub struct Traced {
     /// All events from there on.
     pub events: Vec<NamedEntry>,
     /// The longest wait for each lock before the start and in the measured window: lock, task, begin, end (ps).
-    pub longest: Vec<(String, TaskId, Time, Time)>,
+    pub longest: Vec<(String, Label, Time, Time)>,
 }
 
 /// The result of a run that has ended.
@@ -104,7 +105,7 @@ fn ran(
 }
 
 /// An event of a trace: time (ps), task, CPU, what, about what.
-pub type NamedEntry = (Time, Option<TaskId>, CpuId, &'static str, String);
+pub type NamedEntry = (Time, Option<Label>, CpuId, &'static str, String);
 
 /// Whether every lock excludes others: where a counterfactual takes one away or splits it, structures may be in any state.
 fn excludes(spec: &RunSpec) -> bool {

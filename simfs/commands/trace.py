@@ -28,7 +28,7 @@ from simfs.commands.common import (
 from simfs.commands.errors import BROKEN, complain, plain_errors, refusals_of_runs, refused
 
 if TYPE_CHECKING:
-    from simfs.results.task_names import Watched
+    from simfs.experiments.watching import Watched
     from simfs.scenario import Point
 
 CONTEXT = 12
@@ -163,18 +163,18 @@ def _point(name: str, given: list[str], variant: str | None, *, quick: bool) -> 
 
 def _watched(spec: str, engine: Machine, start: int) -> tuple[Watched, bool]:
     from simfs import machine
-    from simfs.experiments.watching import as_shown, native_watch
+    from simfs.experiments.watching import native_watch
     from simfs.machine.agreement import first_difference
     from simfs.reports.traces.trace import line
     from simfs.scenario.program import program_of
 
     program = program_of(spec) or ()
     if engine is Machine.SIMPY:
-        return as_shown(machine.watch)(spec, *program, start=start), True
-    watched = as_shown(native_watch)(spec, *program, start=start)
+        return machine.watch(spec, *program, start=start), True
+    watched = native_watch(spec, *program, start=start)
     if engine is Machine.NATIVE:
         return watched, True
-    native, reference = watched[2], as_shown(machine.watch)(spec, *program, start=start)[2]
+    native, reference = watched[2], machine.watch(spec, *program, start=start)[2]
     at = first_difference(native, reference)
     if at is None:
         notes().print(f"both machines give the same {len(native)} events")

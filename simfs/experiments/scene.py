@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from simfs.experiments.watching import as_shown, native_watch
+from simfs.experiments.watching import Watch, Watched, native_watch
 from simfs.machine.recorder import LongWait
 from simfs.machine.time import Time
-from simfs.results.task_names import Watch, Watched
 from simfs.results.timeline import Doing, State, Timeline, follow, state_of
 from simfs.scenario import Point, to_run_spec
 from simfs.scenario.program import program_of
@@ -152,7 +151,7 @@ class Watcher:
 
     def _run(self, spec: dict[str, Any], start: Time) -> Watched:
         text = json.dumps(spec)
-        return as_shown(self.watch)(text, *(program_of(text) or ()), start=start)
+        return self.watch(text, *(program_of(text) or ()), start=start)
 
     def _most_waited(self, line: Timeline) -> str:
         """The lock that tasks wait for longest in a window, of those that were asked for."""

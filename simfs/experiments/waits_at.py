@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simfs.experiments.watching import as_shown, native_watch
-from simfs.results.task_names import name_of
+from simfs.experiments.watching import native_watch
+from simfs.machine.labels import name_of
 from simfs.scenario import Point, to_run_spec
 from simfs.scenario.program import program_of
 
@@ -78,7 +78,7 @@ def waits_at(point: Point, moment: int) -> WaitGraph:
     spec |= {"warmup_ns": 0.0, "duration_ns": moment / 1000 + 1.0}
     text = json.dumps(spec)
     watch = machine.watch if point.scenario.used_own_locks else native_watch
-    return graph_of(as_shown(watch)(text, *(program_of(text) or ()), start=moment)[1], moment)
+    return graph_of(watch(text, *(program_of(text) or ()), start=moment)[1], moment)
 
 
 def graph_of(in_force: Sequence[Event], moment: int) -> WaitGraph:

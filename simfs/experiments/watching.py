@@ -1,22 +1,18 @@
-"""Watching a run: on the compiled machine so that Ctrl-C is heard, and with tasks numbered as they are shown."""
+"""Watching a run: on the compiled machine so that Ctrl-C is heard."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
+from simfs.machine.recorder import Event, LongWait
 from simfs.results.stopping import stopped_by_interrupt
-from simfs.results.task_names import (
-    Watch,
-    Watched,
-    at_begin,
-    first_in,
-    first_of_load,
-    kinds_of,
-    numbers,
-    renumbered,
-    waits_renumbered,
-)
+
+Watched = tuple[str, list[Event], list[Event], list[LongWait]]
+"""The result, what was in force, the events and the longest waits."""
+Watch = Callable[..., Watched]
+"""`watch` of a machine."""
 
 
 def native_watch(spec: str, *program: Any, start: int) -> Any:  # noqa: ANN401 as the engine returns it
@@ -45,21 +41,3 @@ def native_watch(spec: str, *program: Any, start: int) -> Any:  # noqa: ANN401 a
     if failed:
         raise failed[0]
     return seen[0]
-
-
-def as_shown(watch: Watch) -> Watch:
-    """The same, with the load's tasks numbered from 0 on and kernel threads below 0."""
-
-    def shown(spec: str, *program: Any, start: int) -> Watched:  # noqa: ANN401 as the engine takes it
-        result, in_force, events, waits = watch(spec, *program, start=start)
-        kinds = kinds_of([*in_force, *events])
-        first = first_of_load(kinds)
-        if first is None:
-            first = first_in(at_begin(watch, spec, *program))
-        if first == 0:
-            return result, in_force, events, waits
-        number = numbers(kinds, first)
-        before, then = renumbered(in_force, number), renumbered(events, number)
-        return result, before, then, waits_renumbered(waits, number)
-
-    return shown

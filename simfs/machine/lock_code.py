@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 
 from simfs.machine.time import Time, from_ns
 
-Part = TypeVar("Part", "SleepingCode", "RwsemCode", "SemaphoreCode", "FutexCode")
+Part = TypeVar(
+    "Part", "SleepingCode", "RwsemCode", "QspinlockCode", "QrwlockCode", "SemaphoreCode", "FutexCode"
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,44 @@ class RwsemCode(SleepingCode):
 
 
 @dataclass(frozen=True)
+class QspinlockCode:
+    """The code of qspinlocks."""
+
+    pend: Time
+    """From the failed attempt to the pending bit."""
+    queue: Time
+    """From the failed attempt to the tail."""
+    joined: Time
+    """From there to the first look at the word, or at its own node."""
+    head: Time
+    """From the look at its node that says it is the head to the look at the word."""
+    take: Time
+    """From the head's look that finds the lock free to taking it."""
+    taken: Time
+    """From there to the program."""
+    pending_take: Time
+    """The same of the pending waiter."""
+    pending_taken: Time
+    """From there to the program."""
+
+
+@dataclass(frozen=True)
+class QrwlockCode:
+    """The code of qrwlocks, their wait lock apart."""
+
+    ask: Time
+    """From the failed attempt to the one at the wait lock."""
+    count: Time
+    """From having the wait lock to the reader's addition or the writer's mark."""
+    enter: Time
+    """From the look that finds the lock free to the writer's exchange, or to the reader's release of the wait lock."""
+    leave: Time
+    """From a writer's exchange to that."""
+    taken: Time
+    """From there to the program."""
+
+
+@dataclass(frozen=True)
 class SemaphoreCode:
     """The code of semaphores."""
 
@@ -84,6 +124,8 @@ class LockCode:
 
     mutex: SleepingCode
     rwsem: RwsemCode
+    qspinlock: QspinlockCode
+    qrwlock: QrwlockCode
     semaphore: SemaphoreCode
     of_futex: FutexCode
     futex: Time
@@ -111,6 +153,8 @@ class LockCode:
         return cls(
             mutex=part(SleepingCode, "mutex"),
             rwsem=part(RwsemCode, "rwsem"),
+            qspinlock=part(QspinlockCode, "qspinlock"),
+            qrwlock=part(QrwlockCode, "qrwlock"),
             semaphore=part(SemaphoreCode, "semaphore"),
             of_futex=part(FutexCode, "futex"),
             futex=takes("futex"),

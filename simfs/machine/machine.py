@@ -21,6 +21,7 @@ from simfs.machine.cpus.pace import Paces
 from simfs.machine.cpus.topology import Topology
 from simfs.machine.device import Device, Hardware, Numbers
 from simfs.machine.kernel import Costs, Kernel
+from simfs.machine.labels import Labels
 from simfs.machine.lock import Lock, LockClass, Place
 from simfs.machine.lock_code import LockCode
 from simfs.machine.locks.completion import Completion
@@ -63,6 +64,7 @@ class Machine:
         """The caches, where the machine says what they are."""
         self.tasks: list[Task] = []
         self._free_tasks: deque[int] = deque()
+        self._labels = Labels()
         self.waiting: set[Task] = set()
         """Those who wait for a lock."""
         self.locks: list[Lock] = []
@@ -194,6 +196,7 @@ class Machine:
         bound = pinned is not None
         kind = TaskKind.of(spawn_kind, pinned=bound)
         task = Task(self, number, cpu, bound, spawn_kind != "foreground", kind, StateTimes(since=self.now))
+        task.label = self._labels.give(spawn_kind)
         task.mm = self.scheduler.address_spaces.of_new(spawn_kind)
         if parent is not None:
             task.level, task.entity.weight = parent.level, parent.entity.weight
@@ -221,6 +224,8 @@ class Machine:
         self._free_tasks.append(task.number)
         if self.setting_up is task:
             self._start_clock()
+        else:
+            self._labels.give_back(task.label)
 
     # ---- operations -------------------------------------------------------------------------------------------------
 
@@ -261,16 +266,17 @@ class Machine:
 
     def note(self, what: str, task: Task, about: object = "") -> None:
         """Record that something happens to a task."""
-        self._record(task.number, task.cpu, what, about)
+        self._record(task, task.cpu, what, about)
 
     def note_cpu(self, what: str, cpu: Cpu, about: object = "") -> None:
         """Record that something happens on a CPU."""
         self._record(None, cpu, what, about)
 
-    def _record(self, task: int | None, cpu: Cpu, what: str, about: object) -> None:
+    def _record(self, task: Task | None, cpu: Cpu, what: str, about: object) -> None:
         if self.trace is not None:
-            event = (self.now, task, cpu.number, what, str(about))
-            self.trace.record(event, setting_up=self.setting_up is not None)
+            label, thread = (task.label, task.number) if task is not None else (None, None)
+            event = (self.now, label, cpu.number, what, str(about))
+            self.trace.record(event, thread, setting_up=self.setting_up is not None)
 
     def broken(self, law: str, detail: str) -> None:
         """Record that a law did not hold."""

@@ -41,10 +41,10 @@ class Trace:
         yield
         self._preparing = False
 
-    def record(self, event: Event, *, setting_up: bool) -> None:
-        """Record an event at a time of the machine's clock."""
+    def record(self, event: Event, thread: int | None, *, setting_up: bool) -> None:
+        """Record an event at a time of the machine's clock, which happens to a thread if to any."""
         if self._preparing or setting_up or event[0] - self.origin < self.start:
-            self._see(event)
+            self._see(event, thread, setting_up=setting_up)
             return
         if len(self.events) == MOST_EVENTS:
             raise ValueError(f"trace: more than {MOST_EVENTS} events: ask for less time")
@@ -65,8 +65,8 @@ class Trace:
     def _by_the_clock(self, event: Event) -> Event:
         return (max(event[0] - self.origin, 0), *event[1:])
 
-    def _see(self, event: Event) -> None:
-        _, task, cpu, what, about = event
+    def _see(self, event: Event, task: int | None, *, setting_up: bool) -> None:
+        _, _, cpu, what, about = event
         self._seen += 1
         match what:
             case "idle" | "idle exit":
@@ -83,7 +83,10 @@ class Trace:
                 self._forget(("woken", task))
                 self._keep(event, ("status", task), ("cpu", cpu))
             case "exit":
-                self._keep(event, ("cpu", cpu))
+                if setting_up:  # who has set the run up is called as one of those that it is for
+                    self._forget(("cpu", cpu))
+                else:
+                    self._keep(event, ("cpu", cpu))
                 self._forget(("kind", task), ("status", task), ("woken", task), ("operation", task))
             case "wait":
                 self._keep(event, ("wait", task, about))
@@ -91,11 +94,11 @@ class Trace:
                 self._forget(("hold", task, about))
             case "acquire" | "acquire shared":
                 self._keep(event, ("hold", task, about))
-                self._end_wait(event)
+                self._end_wait(event, task)
 
-    def _end_wait(self, event: Event) -> None:
+    def _end_wait(self, event: Event, thread: int | None) -> None:
         end, task, _, _, about = event
-        _, waited = self._in_force.pop(("wait", task, about), (0, None))
+        _, waited = self._in_force.pop(("wait", thread, about), (0, None))
         if waited is None or task is None:
             return
         wait = (about, task, waited[0], end)

@@ -17,6 +17,7 @@ from simfs.machine.chains import Reason
 from simfs.machine.clock import What
 from simfs.machine.cpus.cpu import KERNEL_MM, Account, Cpu
 from simfs.machine.cpus.turns import Turns
+from simfs.machine.labels import name_of
 from simfs.machine.plug import Plug
 from simfs.machine.sched.entity import Entity
 from simfs.machine.sched.run_queue import Level
@@ -40,6 +41,7 @@ class Task:
 
     machine: Machine
     number: int
+    """Its place among all threads, which another one gets when it has ended."""
     cpu: Cpu
     """Where it runs, is queued, or ran last."""
     pinned: bool = False
@@ -49,6 +51,8 @@ class Task:
     kind: TaskKind = TaskKind.LOAD
     """What sort of task it is."""
     times: StateTimes = field(default_factory=StateTimes)
+    label: int = 0
+    """What it is called (`name_of`)."""
     recent_used_cpu: Cpu | None = None
     """The CPU before that."""
     last_wakee: int | None = None
@@ -142,7 +146,7 @@ class Task:
         self.flips_since = self.machine.now
 
     def __repr__(self) -> str:
-        return f"task {self.number}"
+        return name_of(self.label)
 
     # ---- going on ---------------------------------------------------------------------------------------------------
 

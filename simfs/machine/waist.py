@@ -371,7 +371,7 @@ class Waist:
 
     def give_up(self, task: int, reason: str) -> None:
         """A program cannot go on."""
-        self.machine.given_up = self.machine.given_up or f"task {task}: {reason}"
+        self.machine.given_up = self.machine.given_up or f"{self._task(task)}: {reason}"
 
     def _task(self, number: int) -> Task:
         return self.machine.tasks[number]

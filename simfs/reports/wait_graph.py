@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from simfs.experiments.waits_at import WaitGraph
+from simfs.machine.labels import name_of
 from simfs.reports.numbers import duration
-from simfs.results.task_names import name_of
 
 
 def text(graph: WaitGraph) -> str:

@@ -24,7 +24,6 @@ from simfs.results.request import Request
 from simfs.results.run_result import RunResult
 from simfs.results.statistics import LEVEL, replications_needed
 from simfs.results.stopping import stopped_by_interrupt
-from simfs.results.task_names import Watch, at_begin, told_as_shown
 from simfs.results.warmup import settled
 from simfs.scenario.measured.metrics import metric
 
@@ -268,7 +267,7 @@ def native_engine(*, check: bool = False) -> Engine:
     With `check` it compares the filesystem's structures with the files that exist when a run is over.
     """
     engine = import_module("simfs._engine")
-    return _with_programs(_telling(partial(engine.run, check=True) if check else engine.run, engine.watch))
+    return _with_programs(partial(engine.run, check=True) if check else engine.run)
 
 
 def suited_engine() -> Engine:
@@ -290,17 +289,7 @@ def _has_own_lock(spec: str) -> bool:
 
 def reference_engine() -> Engine:
     """The reference machine on SimPy; raise ImportError where SimPy or the compiled programs are missing."""
-    machine = import_module("simfs.machine")
-    return _with_programs(_telling(machine.run, machine.watch))
-
-
-def _telling(run: Callable[..., str], watch: Watch) -> Callable[..., str]:
-    """The same, naming tasks in what is wrong as they are named elsewhere."""
-
-    def told(spec: str, *program: Any) -> str:  # noqa: ANN401 as machines take it
-        return told_as_shown(run(spec, *program), lambda: at_begin(watch, spec, *program))
-
-    return told
+    return _with_programs(import_module("simfs.machine").run)
 
 
 def _with_programs(run: Callable[..., str]) -> Engine:

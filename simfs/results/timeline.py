@@ -13,9 +13,9 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple
 
+from simfs.machine.labels import name_of
 from simfs.machine.recorder import Event
 from simfs.machine.time import Time
-from simfs.results.task_names import name_of
 
 
 class Doing(StrEnum):

@@ -247,10 +247,10 @@ def test_the_reference_machine_refuses_it_too(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("simfs.machine.recorder.MOST_EVENTS", 3)
     trace = Trace(start=2)
     for moment in (1, 2, 3, 4):
-        trace.record((moment, None, 0, "tick", ""), setting_up=False)
+        trace.record((moment, None, 0, "tick", ""), None, setting_up=False)
     assert [event[0] for event in trace.events] == [2, 3, 4]
     with pytest.raises(ValueError, match="more than 3 events"):
-        trace.record((5, None, 0, "tick", ""), setting_up=False)
+        trace.record((5, None, 0, "tick", ""), None, setting_up=False)
 
 
 @pytest.mark.parametrize("engine", ["native", "simpy"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -33,6 +34,52 @@ def test_a_mutex_is_handed_to_a_spinner_by_the_next_attempt_and_the_way_out() ->
     assert period == pytest.approx(
         500 + CONSTANTS["code_mutex_attempt"] + CONSTANTS["code_mutex_taken"], rel=0.01
     )
+
+
+@pytest.mark.parametrize(
+    ("lock", "tasks", "stretches"),
+    [
+        ("qspinlock", 2, ("qspinlock_pending_take", "qspinlock_pending_taken")),
+        ("qspinlock", 4, ("qspinlock_take", "qspinlock_taken")),
+        ("qrwlock", 4, ("qrwlock_enter", "qrwlock_leave", "qrwlock_taken")),
+    ],
+)
+def test_between_two_holds_is_the_code_from_the_look_to_the_program(
+    lock: str, tasks: int, stretches: Sequence[str]
+) -> None:
+    """What a waiter does before it looks goes on during the hold before; lines are free."""
+    period = 1 / cycles(lock, tasks, instruction=INSTRUCTION)
+    assert period == pytest.approx(500 + sum(CONSTANTS[f"code_{name}"] for name in stretches), rel=0.001)
+
+
+def test_who_comes_to_a_lock_that_was_just_given_back_has_yet_to_queue() -> None:
+    """It takes as long to the pending bit, whether the lock is free by then or not."""
+    late, soon = (
+        simulate(
+            lock_cycle(
+                "qspinlock",
+                2,
+                costs={"instruction": INSTRUCTION},
+                kernel={"constants": {**CONSTANTS, "code_qspinlock_pend": n}},
+                hold_ns=100.0,
+                think_ns=1e3,
+                think_distribution="exponential",
+            )
+        )
+        for n in (1_000, 0)
+    )
+    assert the_lock(late).contended > 0
+    assert rate(late) < rate(soon)
+
+
+@pytest.mark.parametrize("lock", ["qspinlock", "cna", "hqlock", "qrwlock", "qrwlock-3.16"])
+@pytest.mark.parametrize("tasks", [2, 8])
+def test_both_machines_take_the_same_code_of_spinlocks(lock: str, tasks: int) -> None:
+    readers = 0.5 if lock.startswith("qrw") else 0.0
+    costs = {"instruction": 3.0, "line_llc": 50.0, "cpu_relax": 20.0}
+    times: dict[str, Any] = {"think_ns": 300.0, "hold_ns": 100.0, "think_distribution": "exponential"}
+    spec = lock_cycle(lock, tasks, duration_ns=1e5, readers=readers, costs=costs, **times)
+    assert assert_same(spec) > 500
 
 
 def test_who_queues_holds_the_wait_lock_for_its_code() -> None:

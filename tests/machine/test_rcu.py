@@ -15,9 +15,9 @@ from simfs.machine.recorder import Event
 from simfs.scenario import expand, load, to_run_spec
 
 CPUS = 2
-KSOFTIRQD = range(CPUS)
-"""On tmpfs they are the first tasks; the next one is RCU's thread."""
-RCU = CPUS
+KSOFTIRQD = range(-1, -1 - CPUS, -1)
+"""On tmpfs they are the first threads of the kernel; the next one is RCU's."""
+RCU = -1 - CPUS
 TICK = 4_000_000_000
 
 
@@ -95,7 +95,7 @@ def invoked_at(given: Spec, **constants: float) -> int:
     """In which tick the first callbacks are invoked that are more than the tick's softirq does."""
     kernel = given["kernel"] | {"constants": given["kernel"]["constants"] | constants}
     events = traced(given | {"kernel": kernel})
-    threads = range(given["machine"]["cpus"])
+    threads = range(-given["machine"]["cpus"], 0)
     woken = (at for task in threads for at in times(events, "wake", task) if at > 0)
     return min((round(at / TICK) for at in woken), default=99)
 

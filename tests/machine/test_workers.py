@@ -39,16 +39,16 @@ class Seen:
 
 @pytest.fixture(scope="module")
 def seen(spec: Spec) -> Seen:
-    """The workers of inodes are the first to take the AGI; those of stacks were started before them."""
+    """The workers of inodes are the first kernel threads to take the AGI; those of stacks were started before them."""
     _, _, events, _ = _engine.watch(json.dumps(spec))
     takers = {
         who
         for _, who, _, what, about in events
-        if who is not None and what == "acquire" and str(about).startswith("xfs.AGI#")
+        if who is not None and who < 0 and what == "acquire" and str(about).startswith("xfs.AGI#")
     }
-    inodes = sorted(takers)[:CPUS]
-    assert inodes == [inodes[0] + cpu for cpu in range(CPUS)]
-    stacks = {who - CPUS: cpu for cpu, who in enumerate(inodes)}
+    inodes = sorted(takers, reverse=True)[:CPUS]
+    assert inodes == [inodes[0] - cpu for cpu in range(CPUS)]
+    stacks = {who + CPUS: cpu for cpu, who in enumerate(inodes)}
     shown = [(who, what) for _, who, _, what, _ in events if who is not None]
     while shown[-1][1] == "wake":  # what follows was not seen
         shown.pop()

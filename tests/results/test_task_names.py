@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from python_programs import Program
 from typer.testing import CliRunner
 
+from engine import lock_cycle
+from simfs import _engine, machine
+from simfs._engine import Lock, Machine, Task
 from simfs.cli import app
-from simfs.experiments.watching import as_shown, native_watch
-from simfs.results.task_names import first_of_load, name_of, number_of, numbers, told_as_shown
+from simfs.experiments.points import the_point
+from simfs.machine.labels import name_of, number_of
+from simfs.scenario import expand, load, to_run_spec
 
 RUNNER = CliRunner()
 LOAD = """
@@ -37,15 +43,6 @@ def test_names_and_numbers() -> None:
     assert [name_of(task) for task in (0, 7, -1, -12)] == ["task 0", "task 7", "kthread 1", "kthread 12"]
     assert [number_of(name_of(task)) for task in (0, 7, -1, -12)] == [0, 7, -1, -12]
     assert [number_of(name) for name in ("", "timer", "device#0", "task x")] == [None] * 4
-
-
-def test_tasks_of_the_load_begin_with_0_and_the_threads_of_the_kernel_with_1() -> None:
-    kinds = {0: "bound", 1: "kernel", 2: "load", 3: "load", 4: "kernel", 5: "load"}
-    first = first_of_load(kinds)
-    assert first == 2
-    shown = numbers(kinds, first)
-    assert [shown(number) for number in range(6)] == [-1, -2, 0, 1, -5, 3]
-    assert first_of_load({0: "bound", 2: "load"}) is None
 
 
 @pytest.mark.slow
@@ -88,28 +85,69 @@ def test_the_picture_of_a_time_line_names_the_same_tasks(synced: str, tmp_path: 
 @pytest.mark.slow
 def test_where_files_were_set_up_by_a_task_the_load_begins_with_0_too() -> None:
     """Who makes initial files comes after the threads of the kernel, and ends before the clock starts."""
-    from simfs.experiments.points import the_point
-    from simfs.scenario import load, to_run_spec
-
     point = the_point(load("commits", ["workload.tasks=3"]), "recycled-ext4")
     spec = dict(to_run_spec(point, 0)) | {"warmup_ns": 0.0, "duration_ns": 1e6}
-    _, in_force, events, _ = as_shown(native_watch)(json.dumps(spec), start=10**8)
+    _, in_force, events, _ = _engine.watch(json.dumps(spec), start=10**8)
     tasks = {event[1] for event in [*in_force, *events] if event[1] is not None and event[1] >= 0}
     assert tasks == {0, 1, 2}
 
 
-def test_what_is_wrong_names_tasks_as_they_are_shown() -> None:
-    cycle = ["task 3 waits for a#1 held by task 2", "task 0 waits for b#2 held by task 3"]
-    law = {"law": "mutual exclusion", "ok": False, "detail": "task 2 takes a at 5 ps while task 3 holds it"}
-    result = json.dumps({"stall": {"kind": "deadlock", "at_ns": 0, "cycle": cycle}, "laws": [law]})
-    told = json.loads(told_as_shown(result, lambda: {0: "bound", 1: "kernel", 2: "load", 3: "load"}))
-    assert told["stall"]["cycle"] == [
-        "task 1 waits for a#1 held by task 0",
-        "kthread 1 waits for b#2 held by task 1",
+@pytest.fixture
+def unready(tmp_path: Path) -> str:
+    """Initial files that find no inodes."""
+    path = tmp_path / "unready.yaml"
+    small = LOAD.replace("{kind: xfs, size: 1 GiB}", "{kind: ext4, size: 300 MiB, inode_ratio: 4 MiB}")
+    path.write_text(small.replace("sync: 1", "initial_files: 100000"))
+    return str(path)
+
+
+BOTH = pytest.mark.parametrize("engine", [_engine, machine], ids=["native", "reference"])
+
+
+@BOTH
+def test_who_sets_files_up_is_task_0_too(engine: Any, unready: str) -> None:  # noqa: ANN401
+    """The tasks of the load come when it has ended."""
+    (point,) = expand(load(unready))
+    result, in_force, _, _ = engine.watch(json.dumps(to_run_spec(point, 0)))
+    assert json.loads(result)["stall"]["cycle"] == ["task 0: no space left for the initial files"]
+    assert {label for _, label, _, _, kind in in_force if kind in ("bound", "kernel")} == set(range(-12, 0))
+
+
+def circle(task: Task) -> Program:
+    """Two of three tasks end; the first starts another and a thread of the kernel, and gets into a circle with that."""
+    first, second = task.shared
+    if task.number > 0:
+        return
+    yield task.sleep(1e5)
+    yield task.lock(first)
+    for child in (bystander, other):
+        yield task.spawn(child, background=child is other)
+    yield task.sleep(1e5)
+    yield task.lock(second)
+
+
+def bystander(task: Task) -> Program:
+    yield task.lock(task.shared[0])
+
+
+def other(task: Task) -> Program:
+    yield task.lock(task.shared[1])
+    yield task.lock(task.shared[0])
+
+
+@BOTH
+def test_a_circle_of_waits_names_kernel_threads_and_those_that_came_later(engine: Any) -> None:  # noqa: ANN401
+    """The last task that has ended leaves its number to the next one; the kernel's have their own."""
+    spec = lock_cycle("mutex", 3, 2) | {"workload": {"kind": "python", "tasks": 3}}
+    result, _, events, _ = engine.watch(json.dumps(spec), circle, two_locks)
+    stall = json.loads(result)["stall"]
+    assert stall["cycle"] == [
+        "task 0 waits for lock#3 held by kthread 1",
+        "kthread 1 waits for lock#1 held by task 0",
     ]
-    assert told["laws"][0]["detail"] == "task 0 takes a at 5 ps while task 1 holds it"
+    assert [label for _, label, _, what, _ in events if what == "exit"] == [2, 1]
+    assert [label for _, label, _, what, _ in events if what == "start"] == [1, -1]
 
 
-def test_nothing_is_asked_where_nothing_is_wrong() -> None:
-    result = json.dumps({"stall": None, "laws": [{"law": "a", "ok": True, "detail": "task 7"}]})
-    assert told_as_shown(result, lambda: pytest.fail("asked")) is result
+def two_locks(made: Machine) -> tuple[Lock, Lock]:
+    return made.new_lock("lock"), made.new_lock("lock")

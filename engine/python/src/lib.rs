@@ -7,6 +7,7 @@ mod measuring;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
+use simfs_engine::machine::labels::Label;
 use simfs_engine::run::{NamedEntry, Traced};
 use simfs_engine::stop::STOPPED;
 use simfs_programs::{caught, populate};
@@ -59,7 +60,7 @@ fn watch(
     traced(py, spec, program, setup, start).map(|t| (t.result, t.in_force, t.events, t.longest))
 }
 
-type Watched = (String, Vec<NamedEntry>, Vec<NamedEntry>, Vec<(String, u32, u64, u64)>);
+type Watched = (String, Vec<NamedEntry>, Vec<NamedEntry>, Vec<(String, Label, u64, u64)>);
 
 fn traced(
     py: Python<'_>,

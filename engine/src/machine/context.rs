@@ -460,7 +460,8 @@ impl Machine for Context {
 
     fn give_up(&self, reason: &str) {
         let mut s = self.state();
-        s.give_up(|| format!("task {}: {reason}", self.id));
+        let who = s.called(self.id);
+        s.give_up(|| format!("{who}: {reason}"));
     }
 
     fn stream(&self, name: &str) -> Xoshiro256PlusPlus {

@@ -1,6 +1,7 @@
 //! What a trace that begins in the middle of a run must be told: for each task, CPU, wait, hold and operation the last event that
 //! still counts. Also how long waits were, by which an interesting moment is found.
 
+use super::labels::Label;
 use super::trace::{Entry, Object};
 use crate::waist::time::Time;
 use crate::waist::{CpuId, LockId, TaskId};
@@ -25,7 +26,7 @@ pub struct LongWait {
     /// For what.
     pub lock: LockId,
     /// Who.
-    pub task: TaskId,
+    pub task: Label,
     /// From when, by the clock of the machine.
     pub begin: Time,
     /// To when.
@@ -40,11 +41,11 @@ pub(super) struct InForce {
 }
 
 impl InForce {
-    /// Takes note of an event. A wait that it ends is given back.
-    pub(super) fn see(&mut self, entry: Entry) -> Option<LongWait> {
+    /// Takes note of an event, which happens to `task`. A wait that it ends is given back.
+    pub(super) fn see(&mut self, task: Option<TaskId>, entry: Entry, sets_up: bool) -> Option<LongWait> {
         self.seen += 1;
-        if let Some(task) = entry.task {
-            return self.see_task(task, entry);
+        if let Some(task) = task {
+            return self.see_task(task, entry, sets_up);
         }
         if matches!(entry.what, "idle" | "idle exit") {
             self.keep(Key::Cpu(entry.cpu), entry);
@@ -52,7 +53,7 @@ impl InForce {
         None
     }
 
-    fn see_task(&mut self, task: TaskId, entry: Entry) -> Option<LongWait> {
+    fn see_task(&mut self, task: TaskId, entry: Entry, sets_up: bool) -> Option<LongWait> {
         match (entry.what, entry.object) {
             ("start", _) => self.keep(Key::Kind(task), entry),
             ("begin", _) => self.keep(Key::Operation(task), entry),
@@ -67,14 +68,18 @@ impl InForce {
                 [Key::Kind(task), Key::Status(task), Key::Woken(task), Key::Operation(task)]
                     .into_iter()
                     .for_each(|key| self.forget(key));
-                self.keep(Key::Cpu(entry.cpu), entry);
+                if sets_up {
+                    self.forget(Key::Cpu(entry.cpu)); // who has set the run up is called as one of those that it is for
+                } else {
+                    self.keep(Key::Cpu(entry.cpu), entry);
+                }
             }
             ("wait", Object::Lock(lock)) => self.keep(Key::Wait(task, lock), entry),
             ("release" | "release shared" | "hand to device", Object::Lock(lock)) => self.forget(Key::Hold(task, lock)),
             ("acquire" | "acquire shared", Object::Lock(lock)) => {
                 self.keep(Key::Hold(task, lock), entry);
                 let (_, wait) = self.last.remove(&Key::Wait(task, lock))?;
-                return Some(LongWait { lock, task, begin: wait.time, end: entry.time });
+                return Some(LongWait { lock, task: entry.task?, begin: wait.time, end: entry.time });
             }
             _ => {}
         }

@@ -68,7 +68,8 @@ impl State {
     /// What to say of somebody forgotten.
     fn tell_of(&self, f: &Forgotten) -> String {
         let (name, ns) = (self.name_of(Object::Lock(f.lock)), self.on_the_clock(f.since));
-        format!("task {} sleeps for {name}, which task {} released at {ns:.3} ns without waking anybody", f.task, f.by)
+        let (who, by) = (self.called(f.task), self.called(f.by));
+        format!("{who} sleeps for {name}, which {by} released at {ns:.3} ns without waking anybody")
     }
 }
 
@@ -103,12 +104,10 @@ impl Native {
         for id in spinning {
             let lock = self.state().tasks[id as usize].waits_for();
             if !self.spins_on(id) {
-                let name =
-                    lock.map_or_else(String::new, |lock| format!(" for {}", self.state().name_of(Object::Lock(lock))));
-                broken.push(Broken {
-                    law: TOLD,
-                    detail: format!("task {id} spins{name} at the end and would not after one more look"),
-                });
+                let s = self.state();
+                let name = lock.map_or_else(String::new, |lock| format!(" for {}", s.name_of(Object::Lock(lock))));
+                let detail = format!("{} spins{name} at the end and would not after one more look", s.called(id));
+                broken.push(Broken { law: TOLD, detail });
                 break; // what it has done now concerns the others
             }
         }

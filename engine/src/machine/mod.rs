@@ -3,7 +3,7 @@
 //! `queue` orders events; `state` is everything that changes, `constants` what does not; `sched` gives CPUs to tasks, `cpus` have their time, `caches`
 //! their lines; `lock` and `locks` are what tasks wait for, `chains` why; `rcu` makes grace periods and `softirq` invokes its callbacks;
 //! `statistics` is what is counted; `device` serves requests, over `pipe` and `disk`, and `plug` holds them back; `context` is a task's handle, `primitives` what lock
-//! algorithms are written in, `native` the executor that drives programs over it (`stall` says why it cannot), `look_back` and `audit` what is
+//! algorithms are written in, `labels` what tasks are called, `native` the executor that drives programs over it (`stall` says why it cannot), `look_back` and `audit` what is
 //! looked at when a run is over.
 //!
 //! Words (ids, sides, accounts, time) are the waist's. The files of `state` are in one circle: it holds what they keep, and each adds its
@@ -18,6 +18,7 @@ mod cpus;
 mod device;
 mod disk;
 pub mod in_force;
+pub mod labels;
 pub mod lock;
 mod locks;
 mod look_back;

@@ -214,6 +214,9 @@ impl Native {
         s.free_tasks.push_back(id);
         if s.setting_up == Some(id) {
             s.start_clock();
+        } else {
+            let label = s.tasks[id as usize].label;
+            s.labels.give_back(label);
         }
     }
 

@@ -82,13 +82,14 @@ pub(super) fn stands_still(key: Key) -> Stall {
 }
 
 fn describe(s: &State, id: TaskId, lock: LockId) -> String {
-    let (name, l) = (s.name_of(Object::Lock(lock)), &s.locks[lock as usize]);
+    let (who, name, l) = (s.called(id), s.name_of(Object::Lock(lock)), &s.locks[lock as usize]);
     if let (None, 0, Some((since, by))) = (l.holder, l.readers, l.left) {
         return format!(
-            "task {id} waits for {name}, which task {by} released at {:.3} ns without waking anybody",
+            "{who} waits for {name}, which {} released at {:.3} ns without waking anybody",
+            s.called(by),
             s.on_the_clock(since)
         );
     }
-    let holder = l.holder.map_or("readers or nobody".into(), |h| format!("task {h}"));
-    format!("task {id} waits for {name} held by {holder}")
+    let holder = l.holder.map_or("readers or nobody".into(), |holder| s.called(holder));
+    format!("{who} waits for {name} held by {holder}")
 }

@@ -13,6 +13,7 @@ use super::cpus::polling::polls_for;
 use super::cpus::topology::Topology;
 use super::cpus::turns::Turns;
 use super::device::Devices;
+use super::labels::Labels;
 use super::lock::code::LockCode;
 use super::lock::untaken::Untaken;
 use super::lock::Lock;
@@ -98,6 +99,7 @@ pub struct State {
     pub(super) group_load: u64,
     pub(super) tasks: Vec<Task>,
     pub(super) free_tasks: VecDeque<TaskId>,
+    pub(super) labels: Labels,
     pub(super) paces: Paces,
     /// Of tasks that run in turns.
     pub(super) turns: Vec<Turns>,
@@ -208,6 +210,7 @@ impl State {
             group_load: 0,
             tasks: Vec::new(),
             free_tasks: VecDeque::new(),
+            labels: Labels::default(),
             paces: Paces::new(spec),
             turns: Vec::new(),
             warmth: Warmth::new(&spec.machine),

@@ -5,6 +5,7 @@ use super::caches::line::Line;
 use super::caches::warmth::Missing;
 use super::chains::Reason;
 use super::cpus::topology::Topology;
+use super::labels::Label;
 use super::lock::waits::Waits;
 use super::locks::Inside;
 use super::sched::address_space::Mm;
@@ -230,6 +231,8 @@ pub struct Task {
     pub woken_busy: bool,
     /// Whether the run may end while it sleeps.
     pub background: bool,
+    /// What it is called.
+    pub label: Label,
     /// What it was doing before an exception.
     pub interrupted: u16,
     /// When its timer rings that ends a park.
@@ -302,6 +305,7 @@ impl Task {
             interrupted: 0,
             missing: None,
             background: false,
+            label: 0,
             mm: Mm::KERNEL,
             kind,
             operation_began: 0,

@@ -2,6 +2,7 @@
 //! points, so that their traces of one scenario are equal, event for event.
 
 use super::in_force::{InForce, LongWait};
+use super::labels::Label;
 use super::state::State;
 use crate::waist::time::Time;
 use crate::waist::{CpuId, DeviceId, LockId, TaskId};
@@ -26,7 +27,7 @@ pub struct Entry {
     /// When, by the clock of the run.
     pub time: Time,
     /// The task it happens to.
-    pub task: Option<TaskId>,
+    pub task: Option<Label>,
     /// The CPU on which it happens, or on which the task runs, is queued or ran last.
     pub cpu: CpuId,
     /// What.
@@ -123,10 +124,12 @@ impl State {
     #[cold]
     fn record(&mut self, what: &'static str, task: Option<TaskId>, cpu: CpuId, object: Object) {
         let Some(trace) = &mut self.trace else { return };
-        let entry = Entry { time: self.now, task, cpu, what, object };
+        let label = task.map(|task| self.tasks[task as usize].label);
+        let entry = Entry { time: self.now, task: label, cpu, what, object };
         let time = self.now - self.origin;
-        if trace.prepared || self.setting_up.is_some() || time < trace.from {
-            if let Some(wait) = trace.in_force.see(entry) {
+        let sets_up = self.setting_up.is_some();
+        if trace.prepared || sets_up || time < trace.from {
+            if let Some(wait) = trace.in_force.see(task, entry, sets_up) {
                 let longest = trace.longest.entry(wait.lock).or_insert(wait);
                 if wait.end - wait.begin > longest.end - longest.begin {
                     *longest = wait;

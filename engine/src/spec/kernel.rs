@@ -110,6 +110,8 @@ constants! {
     code_mutex_take, code_mutex_wake, code_mutex_mark, code_rwsem_spin, code_rwsem_attempt, code_rwsem_woken, code_rwsem_taken,
     code_rwsem_ask, code_rwsem_queue, code_rwsem_look, code_rwsem_take, code_rwsem_wake, code_rwsem_mark, code_rwsem_grant,
     code_rwsem_undo, code_rwsem_count, code_rwsem_count_reader, code_rwsem_collect, code_wake_awake, code_wake_before_wait, code_semaphore_queue, code_semaphore_taken, code_semaphore_mark,
+    code_qspinlock_pend, code_qspinlock_queue, code_qspinlock_joined, code_qspinlock_head, code_qspinlock_take, code_qspinlock_taken, code_qspinlock_pending_take,
+    code_qspinlock_pending_taken, code_qrwlock_ask, code_qrwlock_count, code_qrwlock_enter, code_qrwlock_leave, code_qrwlock_taken,
     code_futex, code_futex_queue, code_futex_mark, code_futex_return, code_pthread, code_dequeue, code_seek_cpu, code_queue_new, code_look_cpu, code_take_task,
     code_tick_timers, code_rcu_core, code_rcu_tick, code_rcu_note, code_rcu_report,
     code_rcu_thread, code_free_task, code_free_cred, code_free_map, code_free_area, code_free_dentry, code_free_proc,

@@ -262,7 +262,7 @@ fn spins(lock: &str, readers: u32) -> Vec<Time> {
     bench.native.run(&bench.spec);
     let trace = bench.native.state().take_trace();
     let first = |task: u32, what: &str, after: Time| {
-        trace.iter().find(|e| e.task == Some(task) && e.what == what && e.time >= after).map(|e| e.time)
+        trace.iter().find(|e| e.task == i32::try_from(task).ok() && e.what == what && e.time >= after).map(|e| e.time)
     };
     (readers..readers + 4)
         .map(|task| {

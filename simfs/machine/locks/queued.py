@@ -12,6 +12,7 @@ from typing import Any
 import simpy
 
 from simfs.machine.lock import Place, Side, Waiting
+from simfs.machine.lock_code import QspinlockCode
 from simfs.machine.locks.spinlock import Spinlock
 from simfs.machine.task import Steps, Task
 from simfs.machine.time import Time
@@ -53,6 +54,11 @@ class Qspinlock(Spinlock):
         self.head_polls = False
 
     @property
+    def code(self) -> QspinlockCode:
+        """What its code takes where it is contended."""
+        return self.machine.lock_code.qspinlock
+
+    @property
     def is_queued_for(self) -> bool:
         """Whether a newcomer must wait even if the lock is free."""
         return self.pending is not None or bool(self.waiters)
@@ -69,8 +75,10 @@ class Qspinlock(Spinlock):
         for poller in self.word_pollers:  # they fetch the word back from the attempt that failed
             self.refetch(poller, failed)
         yield from self._let_pending_take(task)
+        task.segment.debt += self.code.queue if self.is_queued_for else self.code.pend
         if not self.is_queued_for or not self.joins_apart:
             task.atomic(self.line)
+            task.segment.debt += self.code.joined
         yield from self._wait_in_queue(task) if self.is_queued_for else self._wait_pending(task)
         return False
 
@@ -88,18 +96,21 @@ class Qspinlock(Spinlock):
         self.pending = task
         while self.holder is not None:
             yield from task.spin()
+        task.segment.debt += self.code.pending_take
         task.store(self.line)
         self.pending = None
         self.begin_hold(task)
         watchers, self.watchers = self.watchers, []
         for watcher in watchers:
             self.show(task, watcher)
+        task.segment.debt += self.code.pending_taken
 
     def _wait_in_queue(self, task: Task) -> Steps:
         self.join(task)
         if self.waiters[0] is not task:
             while self.waiters[0] is not task:
                 yield from task.spin()
+            task.segment.debt += self.code.head
             task.read(self.line)  # promoted: the first look at the word
             yield from task.pay()
             while not self.is_free and not self.line.has_copy(
@@ -115,7 +126,9 @@ class Qspinlock(Spinlock):
                 self.head_polls = True
                 yield from task.spin()
                 self.head_polls = False
+        task.segment.debt += self.code.take
         self.leave_queue(task)
+        task.segment.debt += self.code.taken
 
     def leave_queue(self, task: Task) -> None:
         """The head takes the lock and makes the next one head."""

@@ -134,7 +134,10 @@ class Qrwlock(Rwlock):
 
     def wait_for_turn(self, task: Task, side: Side) -> Steps:
         """`queued_read_lock_slowpath` and `queued_write_lock_slowpath`."""
+        code = self.machine.lock_code.qrwlock
+        task.segment.debt += code.ask
         yield from self.wait_lock.lock_raw(task)
+        task.segment.debt += code.count
         counts_last = side is Side.READ and self.readers_count_last
         if counts_last:
             task.read(self.line)
@@ -143,11 +146,15 @@ class Qrwlock(Rwlock):
         self.head = task, side
         while not self.is_free(side):
             yield from task.spin()
+        task.segment.debt += code.enter
         if side is Side.WRITE or counts_last:
             task.atomic(self.line)  # else a reader has counted itself already
+        if side is Side.WRITE:
+            task.segment.debt += code.leave
         self.head = None
         self.enter(task, side)
         self.wait_lock.unlock(task)
+        task.segment.debt += code.taken
 
     def tell_pollers(self, writer: Task) -> None:  # noqa: D102
         if self.head is not None:

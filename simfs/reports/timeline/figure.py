@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from simfs.experiments.scene import Scene
+from simfs.machine.labels import name_of, short_name_of
 from simfs.machine.time import Time
 from simfs.reports.figures.drawing import new_figure, style
 from simfs.reports.numbers import folded
 from simfs.reports.timeline.words import reason, sentence
-from simfs.results.task_names import name_of, short_name_of
 from simfs.results.timeline import Doing, Interval, State, state_of
 
 ROWS = 40

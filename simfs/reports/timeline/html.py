@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from simfs.experiments.scene import Scene
+from simfs.machine.labels import name_of
 from simfs.machine.time import Time
 from simfs.reports.timeline.figure import LOOKS, ROWS, SWITCH, Look, strips
 from simfs.reports.timeline.words import sentence
-from simfs.results.task_names import name_of
 from simfs.results.timeline import Doing, Interval, State, state_of
 
 _HERE = Path(__file__).parent

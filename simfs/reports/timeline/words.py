@@ -9,10 +9,10 @@ from itertools import pairwise
 from pydantic import Field
 
 from simfs.experiments.scene import HOLDING, Scene
+from simfs.machine.labels import name_of
 from simfs.machine.time import Time
 from simfs.reports.numbers import duration
 from simfs.results.run_result import Strict
-from simfs.results.task_names import name_of
 from simfs.results.timeline import Doing, Interval, State, state_of
 
 SAID = {

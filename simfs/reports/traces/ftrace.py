@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from simfs.machine.labels import number_of
 from simfs.machine.time import Time
 from simfs.reports.traces.tracks import PRIORITY, PROCESS, Slice, Tracks, nested, pid_of
-from simfs.results.task_names import number_of
 from simfs.results.timeline import Timeline, Wake
 
 HEADER = """\

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from simfs.machine.labels import number_of
 from simfs.machine.time import Time
 from simfs.reports.traces.tracks import PRIORITY, PROCESS, Slice, Tracks, nested, pid_of
-from simfs.results.task_names import number_of
 from simfs.results.timeline import Span, Timeline
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from simfs.machine import Event
-from simfs.results.task_names import name_of
+from simfs.machine.labels import name_of
 from simfs.results.timeline import Timeline
 
 VERBS = {"wait": "waits for", "hold": "holds", "hold shared": "shares"}

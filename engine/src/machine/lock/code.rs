@@ -32,6 +32,42 @@ pub struct SleepingCode {
     pub mark: Time,
 }
 
+/// The code of qspinlocks.
+#[derive(Clone, Debug)]
+pub struct QspinlockCode {
+    /// From the failed attempt to the pending bit.
+    pub pend: Time,
+    /// From the failed attempt to the tail.
+    pub queue: Time,
+    /// From there to the first look at the word, or at its own node.
+    pub joined: Time,
+    /// From the look at its node that says it is the head to the look at the word.
+    pub head: Time,
+    /// From the head's look that finds the lock free to taking it.
+    pub take: Time,
+    /// From there to the program.
+    pub taken: Time,
+    /// The same of the pending waiter.
+    pub pending_take: Time,
+    /// From there to the program.
+    pub pending_taken: Time,
+}
+
+/// The code of qrwlocks, their wait lock apart.
+#[derive(Clone, Debug)]
+pub struct QrwlockCode {
+    /// From the failed attempt to the one at the wait lock.
+    pub ask: Time,
+    /// From having the wait lock to the reader's addition or the writer's mark.
+    pub count: Time,
+    /// From the look that finds the lock free to the writer's exchange, or to the reader's release of the wait lock.
+    pub enter: Time,
+    /// From a writer's exchange to that.
+    pub leave: Time,
+    /// From there to the program.
+    pub taken: Time,
+}
+
 /// The times of a machine that takes `machine.costs.instruction` for each of the kernel's `code_*` instructions.
 #[derive(Clone, Debug)]
 pub struct LockCode {
@@ -51,6 +87,8 @@ pub struct LockCode {
     pub awake: Time,
     /// The part of a wake-up before the waker waits for the CPU that the sleeper has not left yet.
     pub before_wait: Time,
+    pub qspinlock: QspinlockCode,
+    pub qrwlock: QrwlockCode,
     /// Under the wait lock of a semaphore, to queue oneself.
     pub semaphore_queue: Time,
     /// From waking up with a semaphore to the program.
@@ -98,9 +136,28 @@ impl LockCode {
             wake: takes(c.code_rwsem_wake),
             mark: takes(c.code_rwsem_mark),
         };
+        let qspinlock = QspinlockCode {
+            pend: takes(c.code_qspinlock_pend),
+            queue: takes(c.code_qspinlock_queue),
+            joined: takes(c.code_qspinlock_joined),
+            head: takes(c.code_qspinlock_head),
+            take: takes(c.code_qspinlock_take),
+            taken: takes(c.code_qspinlock_taken),
+            pending_take: takes(c.code_qspinlock_pending_take),
+            pending_taken: takes(c.code_qspinlock_pending_taken),
+        };
+        let qrwlock = QrwlockCode {
+            ask: takes(c.code_qrwlock_ask),
+            count: takes(c.code_qrwlock_count),
+            enter: takes(c.code_qrwlock_enter),
+            leave: takes(c.code_qrwlock_leave),
+            taken: takes(c.code_qrwlock_taken),
+        };
         Self {
             mutex,
             rwsem,
+            qspinlock,
+            qrwlock,
             grant: takes(c.code_rwsem_grant),
             undo: takes(c.code_rwsem_undo),
             count: takes(c.code_rwsem_count),

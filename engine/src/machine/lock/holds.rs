@@ -193,10 +193,11 @@ impl State {
     #[cold]
     fn intrusion(&mut self, task: TaskId, lock: LockId) {
         let l = &self.locks[lock as usize];
-        let present =
-            l.holder.map_or_else(|| format!("{} readers hold it", l.readers), |t| format!("task {t} holds it"));
-        let name = self.name_of(Object::Lock(lock));
-        let detail = format!("task {task} takes {name} at {} ps while {present}", self.now);
+        let present = l
+            .holder
+            .map_or_else(|| format!("{} readers hold it", l.readers), |t| format!("{} holds it", self.called(t)));
+        let (who, name) = (self.called(task), self.name_of(Object::Lock(lock)));
+        let detail = format!("{who} takes {name} at {} ps while {present}", self.now);
         self.broken.push(Broken { law: "mutual exclusion", detail });
     }
 

@@ -77,11 +77,11 @@ pub(super) fn wait(s: &mut State, me: TaskId, lock: LockId, stage: Stage) -> Opt
 /// `me` looks at its node: if it is the first in the queue now, it reads the word and becomes the head.
 #[inline(always)]
 fn leave_node(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
-    let mut at = s.at_lock(me, lock);
-    if at.spinlock().waiters.front() != Some(&me) {
+    if s.at_lock(me, lock).spinlock().waiters.front() != Some(&me) {
         return spins(s, me, Stage::InQueue);
     }
-    at.touch(Access::Read);
+    s.runs(me, |code| code.qspinlock.head);
+    s.touch_lock(me, lock, Access::Read);
     if s.pay(me) {
         become_head(s, me, lock)
     } else {
@@ -157,12 +157,15 @@ fn join(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     let mut at = s.at_lock(me, lock);
     let b = at.spinlock();
     let alone = b.pending.is_none() && b.waiters.is_empty();
-    if !alone && hqlock::keeps_queues(b) {
+    let apart = !alone && hqlock::keeps_queues(b);
+    s.runs(me, if alone { |code| code.qspinlock.pend } else { |code| code.qspinlock.queue });
+    if apart {
         hqlock::join(s, me, lock);
         return if body(s, lock).waiters[0] == me { take_at_once(s, me, lock) } else { spins(s, me, Stage::InQueue) };
     }
-    at.touch(Access::Atomic);
-    let b = at.spinlock();
+    s.touch_lock(me, lock, Access::Atomic);
+    s.runs(me, |code| code.qspinlock.joined);
+    let b = body(s, lock);
     if alone {
         b.pending = Some(me);
         return take_as_pending(s, me, lock);
@@ -186,6 +189,7 @@ fn take_as_pending(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     if s.locks[lock as usize].holder.is_some() {
         return spins(s, me, Stage::Pending);
     }
+    s.runs(me, |code| code.qspinlock.pending_take);
     s.touch_lock(me, lock, Access::Store);
     body(s, lock).pending = None;
     s.begin_hold(lock, me);
@@ -193,6 +197,7 @@ fn take_as_pending(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
         watchers.0.drain(..).for_each(|watcher| s.show(me, lock, watcher));
         body(s, lock).watchers = Some(watchers);
     }
+    s.runs(me, |code| code.qspinlock.pending_taken);
     None
 }
 
@@ -235,6 +240,8 @@ fn take_as_head(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
         return poll_as_head(s, me, lock);
     }
     let last = b.waiters.len() == 1 && !hqlock::keeps_queues(b);
+    s.runs(me, |code| code.qspinlock.take);
+    let mut at = s.at_lock(me, lock);
     at.touch(if last { Access::Atomic } else { Access::Store }); // the last one clears the tail as well
     let b = at.spinlock();
     b.waiters.pop_front();
@@ -247,6 +254,7 @@ fn take_as_head(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     if let Some(next) = next {
         s.store_to_node(me, next);
     }
+    s.runs(me, |code| code.qspinlock.taken);
     None
 }
 
@@ -258,6 +266,7 @@ fn take_in_order(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     if let Some(next) = next {
         s.store_to_node(me, next);
     }
+    s.runs(me, |code| code.qspinlock.taken);
     None
 }
 

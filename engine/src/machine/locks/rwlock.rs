@@ -154,9 +154,11 @@ async fn poll_with_all(cx: &Context, lock: LockId, side: Side) {
 /// `queued_read_lock_slowpath` and `queued_write_lock_slowpath`.
 async fn queue(cx: &Context, lock: LockId, side: Side) {
     let inner = cx.state().inner(lock);
+    cx.runs(|code| code.qrwlock.ask);
     super::spin_lock(cx, inner).await;
     {
         let mut s = cx.state();
+        s.runs(cx.id, |code| code.qrwlock.count);
         let access = if counts_last(&mut s, lock, side) { Access::Read } else { Access::Atomic };
         s.touch_lock(cx.id, lock, access);
         body(&mut s, lock).head = Some((cx.id, side));
@@ -165,6 +167,7 @@ async fn queue(cx: &Context, lock: LockId, side: Side) {
         cx.spin(SpinUntil::default()).await;
     }
     spinlock::unlock(cx, inner);
+    cx.runs(|code| code.qrwlock.taken);
 }
 
 /// Whether who is at the head counts itself only once it has seen the lock free.
@@ -176,8 +179,12 @@ fn enter_from_queue(cx: &Context, lock: LockId, side: Side) -> bool {
     let mut s = cx.state();
     let free = is_free(&s, lock, side);
     if free {
+        s.runs(cx.id, |code| code.qrwlock.enter);
         if side == Side::Write || counts_last(&mut s, lock, side) {
             s.touch_lock(cx.id, lock, Access::Atomic); // else a reader has counted itself already
+        }
+        if side == Side::Write {
+            s.runs(cx.id, |code| code.qrwlock.leave);
         }
         body(&mut s, lock).head = None;
         enter(&mut s, cx.id, lock, side);

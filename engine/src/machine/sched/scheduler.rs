@@ -79,7 +79,7 @@ impl State {
 
     #[cold]
     fn sleeps_while_atomic(&mut self, id: TaskId) {
-        let detail = format!("task {id} sleeps at {} ps and holds a spinlock", self.now);
+        let detail = format!("{} sleeps at {} ps and holds a spinlock", self.called(id), self.now);
         self.broken.push(Broken { law: "no sleep while atomic", detail });
     }
 

@@ -69,6 +69,7 @@ impl State {
         };
         let mut task = Task::new(cpu, pinned, kind, self.now);
         task.background = spawn_kind != SpawnKind::Foreground;
+        task.label = self.labels.give(spawn_kind);
         task.mm = match spawn_kind {
             SpawnKind::Background => Mm::KERNEL,
             SpawnKind::Foreground if self.load_is_threads => Mm::LOAD,
