@@ -16,8 +16,7 @@ use super::operations::preallocate::Preallocate;
 use super::operations::release::Release;
 use super::operations::walk::Walk;
 use super::operations::{Debug, OperationCosts};
-use super::structures::directory::data::DIR_BLOCK;
-use super::structures::geometry::{Geometry, FINOBT_ROOT, INOBT_ROOT, INODES_PER_CHUNK};
+use super::structures::geometry::{Geometry, BLOCK_SIZE, FINOBT_ROOT, INOBT_ROOT, INODES_PER_CHUNK};
 use super::structures::layout::{self, Layout, ROOT};
 use super::structures::touch::chunks;
 use crate::devices::BlockDevice;
@@ -100,7 +99,7 @@ impl AllocationGroup {
     /// Both trees of inodes, of which the record of this one's chunk is logged (`xfs_btree_log_recs`). Records are taken to be as many as
     /// there could be before it.
     pub(super) fn records_of(&self, agino: u32) -> [Buffer; 2] {
-        let nth = (agino / INODES_PER_CHUNK) as usize % ((DIR_BLOCK - INOBT_HEADER) / INOBT_RECORD);
+        let nth = (agino / INODES_PER_CHUNK) as usize % ((BLOCK_SIZE as usize - INOBT_HEADER) / INOBT_RECORD);
         let record = INOBT_HEADER + INOBT_RECORD * nth;
         [self.finobt, self.inobt].map(|tree| tree.logging(chunks(record..record + INOBT_RECORD)))
     }
@@ -237,7 +236,7 @@ impl Xfs {
             inactive: Inactive::new(costs)?,
             walk: Walk::new(costs)?,
             bulkstat: Bulkstat::new(costs)?,
-            log: Log::new(m, (area, iclogs), sb.line, device.clone(), costs)?,
+            log: Log::new(m, (area, iclogs), geometry.dir, (sb.line, device.clone()), costs)?,
             sb,
             storage: device,
             io: FileIo::new(m, rules, costs)?,

@@ -21,6 +21,7 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::inodes::super_line::SuperLine;
 use crate::filesystems::log_area::LogArea;
+use crate::filesystems::xfs::structures::directory::geometry::DirGeometry;
 use crate::kernel::xfs::{AilTarget, Cil};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
@@ -55,6 +56,7 @@ pub struct Log {
     owner: Option<SuperLine>,
     costs: CilCosts,
     bytes: u64,
+    names: DirGeometry,
     pub(super) checkpoints: Checkpoints,
     pub(super) grants: Rc<GrantHead>,
     roundoff: u64,
@@ -90,7 +92,7 @@ impl Logged {
 
     /// And those of these of which something is logged.
     pub fn blocks(mut self, buffers: &[Buffer]) -> Self {
-        self.items.extend(buffers.iter().filter(|buffer| buffer.chunks > 0).map(Buffer::item));
+        self.items.extend(buffers.iter().filter(|buffer| !buffer.chunks.is_empty()).map(Buffer::item));
         self
     }
 
@@ -108,12 +110,12 @@ impl Logged {
 }
 
 impl Log {
-    /// Makes the lines and locks of a log that lies there, with buffers of this size.
+    /// Makes the lines and locks of a log that lies there, with buffers of this size, of a filesystem with such directories.
     pub fn new<M: Machine>(
         m: &M,
         (area, iclogs): (LogArea, IclogSize),
-        super_line: SuperLine,
-        storage: Rc<BlockDevice>,
+        names: DirGeometry,
+        (super_line, storage): (SuperLine, Rc<BlockDevice>),
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         let ctx_lock = m.new_lock(m.class("xfs.xc_ctx_lock", "xfs.cil_ctx"));
@@ -131,6 +133,7 @@ impl Log {
             owner: costs.rules().translates_owner.then_some(super_line),
             costs: CilCosts::new(costs)?,
             bytes,
+            names,
             grants,
             roundoff: iclogs.roundoff(),
             ail: RefCell::default(),
@@ -151,7 +154,7 @@ impl Log {
     /// `xfs_log_reserve`: waits for space; the heads move to this CPU.
     pub async fn reserve<M: Machine>(&self, m: &M, reservation: Reservation) -> Ticket {
         self.count_transaction(m);
-        let ticket = Ticket::new(reservation, self.roundoff);
+        let ticket = Ticket::new(reservation, self.names, self.roundoff);
         self.grant_push_ail(m, ticket.bytes());
         let (free, wakes_pusher) = (|| self.space_left(), self.pusher.target == AilTarget::Items);
         let push = |need| if wakes_pusher { self.pusher.push_all(m) } else { self.grant_push_ail(m, need) };
