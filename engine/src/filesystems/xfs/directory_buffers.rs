@@ -30,7 +30,7 @@ impl DirectoryBuffers {
             class: m.class("xfs.directory block", "xfs.buffer"),
             buffers: RefCell::new(ByBlock::new(geometry.agblklog)),
             node: buffer,
-            leaf: lines("xfs_dir_leaf.data")?,
+            leaf: buffer + (lines("xfs_dir_leaf.data")? - buffer) * geometry.dir.blocks, // a part of its entries moves
             free: lines("xfs_dir_free.data")?,
             data: lines("xfs_dir_data.data")?,
         })

@@ -22,6 +22,7 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::inodes::super_line::SuperLine;
 use crate::filesystems::log_area::LogArea;
 use crate::filesystems::xfs::structures::directory::geometry::DirGeometry;
+use crate::filesystems::xfs::structures::touch::CHUNK;
 use crate::kernel::xfs::{AilTarget, Cil};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
@@ -37,8 +38,12 @@ use xfsaild::Pusher;
 crate::cost_table!(CilCosts {
     counters: ["cil_counters"],
     item: ["cil_item"],
+    chunk: ["cil_chunk"],
     attach: ["create_node.lock_inode_cluster", "create_node.unlock_inode_cluster"],
 });
+
+/// Chunks of a block of 4 KiB.
+const BLOCK_CHUNKS: u32 = 4096 / CHUNK as u32;
 
 /// The log of one mount.
 pub struct Log {
@@ -227,9 +232,21 @@ impl Log {
         m.touch(self.cil, Access::Write);
         self.insert_items(m, &logged).await;
         self.checkpoints.write_part(m);
-        let mut ail = self.ail.borrow_mut();
-        let bytes: u64 = logged.items.into_iter().map(|item| self.checkpoints.insert(&mut ail, item)).sum();
+        let (bytes, further) = self.format_buffers(logged);
         self.grants.add(bytes);
+        if further > 0 {
+            m.run(Account::System, self.costs.chunk * Time::from(further)).await;
+        }
+    }
+
+    /// `xfs_buf_item_format` copies all chunks of a buffer that were logged since it was written. What the items add to the context, and the
+    /// chunks that are more than a block of 4 KiB has, which is in the traced commits.
+    fn format_buffers(&self, logged: Logged) -> (u64, u32) {
+        let (mut ail, large) = (self.ail.borrow_mut(), self.names.blocks > 1);
+        logged.items.into_iter().fold((0, 0), |(bytes, further), item| {
+            let more = self.checkpoints.insert(&mut ail, item);
+            (bytes + more, further + if large { ail.chunks_of(item).saturating_sub(BLOCK_CHUNKS) } else { 0 })
+        })
     }
 
     /// `xfs_inode_item_format`: `i_uid_read` of each inode.

@@ -1,5 +1,6 @@
 //! Times of the operations, each by the steps of the traced calls that it is the sum of.
 
+use super::super::structures::directory::geometry::DirGeometry;
 use super::super::structures::directory::DirForm;
 use super::super::structures::touch::{Scanned, Touches};
 use crate::cost_table;
@@ -52,6 +53,7 @@ cost_table!(pub(super) BlockCosts {
 cost_table!(pub(super) ScanCosts {
     name: ["dir_scan.name"],
     run: ["dir_scan.run"],
+    entry: ["dir_leaf.entry"],
 });
 
 cost_table!(pub(super) SpaceCosts {
@@ -116,7 +118,7 @@ pub(in crate::filesystems::xfs) struct OperationCosts {
     pub(super) short: ShortCosts,
     /// Besides what a directory in its inode takes, where its names are in one block.
     pub(super) block: BlockCosts,
-    /// For each name and free run of a block that is gone through for its largest runs.
+    /// For each name and free run of a block that is gone through for its largest runs, and each entry of a hash index that moves.
     pub(super) scan: ScanCosts,
     pub(super) space: SpaceCosts,
     pub(super) write: WriteCosts,
@@ -174,10 +176,12 @@ impl OperationCosts {
         }
     }
 
-    /// Going through blocks of names for their largest free runs (`xfs_dir2_data_freescan`): no counted or traced step has it.
+    /// Going through blocks of names for their largest free runs (`xfs_dir2_data_freescan`), and moving more entries of a hash index than one
+    /// of 4 KiB has (`xfs_dir3_leaf_find_entry`): no counted or traced step has it.
     pub(super) fn scan_time(&self, touches: &Touches) -> Time {
         let Scanned { names, runs } = touches.scanned();
-        Time::from(names) * self.scan.name + Time::from(runs) * self.scan.run
+        let entries = usize::from(touches.shifted()).saturating_sub(DirGeometry::default().entries());
+        Time::from(names) * self.scan.name + Time::from(runs) * self.scan.run + entries as Time * self.scan.entry
     }
 
     /// Adding a name to a directory, by its form.

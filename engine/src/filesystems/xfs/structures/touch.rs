@@ -84,6 +84,8 @@ pub struct Touches {
     news: u8,
     /// What tables of free runs were made anew from.
     scanned: Scanned,
+    /// Entries of hash indexes that gave way to a new one.
+    moved: u16,
 }
 
 /// Names and free runs of a block of a directory that are gone through for its largest runs (`xfs_dir2_data_freescan`).
@@ -182,6 +184,16 @@ impl Touches {
     pub fn scan(&mut self, Scanned { names, runs }: Scanned) {
         self.scanned.names += names;
         self.scanned.runs += runs;
+    }
+
+    /// So many entries of a hash index moved (`xfs_dir3_leaf_find_entry`).
+    pub fn shift(&mut self, entries: usize) {
+        self.moved += entries as u16;
+    }
+
+    /// Entries of hash indexes that moved.
+    pub fn shifted(&self) -> u16 {
+        self.moved
     }
 
     /// What of directories' blocks was gone through.

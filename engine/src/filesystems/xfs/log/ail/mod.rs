@@ -224,6 +224,12 @@ impl Ail {
         ((!again).then_some(id), more.into())
     }
 
+    /// Chunks of a buffer that each context has.
+    pub fn chunks_of(&mut self, item: Item) -> u32 {
+        let id = self.of(item);
+        self.at(id).chunks.count()
+    }
+
     /// A buffer's lines stand for another block from now on, which was not logged before.
     pub fn renew(&mut self, buffer: LineId) {
         let id = self.by_line.get_mut(buffer as usize).map_or(NONE, std::mem::take);

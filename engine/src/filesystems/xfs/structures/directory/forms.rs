@@ -113,6 +113,7 @@ impl Directory {
         let offset = self.storage.add_entry(db, name, ino, change.touches);
         bests[db] = self.storage.block(db).longest();
         let moved = index.insert(at, HashEntry::new(hash, db, offset));
+        change.touches.shift(moved.len());
         change.touches.log(BlockKind::DirLeaf, *fsblock, leaf_chunks(moved, sizes));
         Ok(true)
     }
@@ -247,7 +248,9 @@ pub(super) fn block_add(
     touches.scan(block.take_scanned());
     let stale = index.stale() > 0;
     let moved = index.insert(at, HashEntry::new(hash, 0, offset));
-    let entries = block_chunks(index, if stale { moved } else { 0..at + 1 }, sizes);
+    let changed = if stale { moved } else { 0..at + 1 };
+    touches.shift(changed.len());
+    let entries = block_chunks(index, changed, sizes);
     touches.log(BlockKind::DirBlock, block.fsblock, added | entries);
     true
 }

@@ -355,6 +355,7 @@ impl NodeIndex {
             return false;
         }
         let moved = leaf.insert(index, entry);
+        touches.shift(moved.len());
         block.log(moved, touches);
         if compacts {
             block.log_all(touches);
