@@ -108,6 +108,10 @@ class Xfs(OnDevice):
         default=4 << 10,
         description="Size of a block of a directory (mkfs.xfs -n size=).",
     )
+    parent: StrictBool = Field(
+        default=False,
+        description="Whether inodes have parent pointers (mkfs.xfs -n parent=1 of xfsprogs 6.10; Linux 6.10 and later).",
+    )
     iolock: Literal["rwsem", "none", "interval-tree", "btree", "optimistic"] = Field(
         default="rwsem",
         description="What direct I/O takes: the IOLOCK shared, nothing, or a range lock of this design.",

@@ -49,7 +49,10 @@ pub(super) fn xfs<H: Host>(
 ) -> Result<(), String> {
     let agcount = spec.filesystem.agcount.map(u64::from);
     let geometry = Geometry::with_log(size(spec), agcount, spec.filesystem.log_bytes);
-    let geometry = geometry.map_err(|e| format!("filesystem: {e}"))?.with_directories(directories(spec)?);
+    let geometry = geometry
+        .map_err(|e| format!("filesystem: {e}"))?
+        .with_directories(directories(spec)?)
+        .with_parents(spec.filesystem.parent);
     let (rules, disk) = (xfs_rules(spec, costs)?, device.clone());
     let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, rules, costs))?);
     fs.start(host, from_ns(spec.kernel.tick_ns));

@@ -18,6 +18,20 @@ const RECORD_SIZE: u64 = 32 << 10;
 /// Bytes in the log for a whole block of the filesystem (`xfs_calc_buf_res`).
 const LOGGED_BLOCK: u64 = 4096 + 128;
 
+/// Bytes of intents with parent pointers by how many directories a transaction changes names in (`xfs_calc_pptr_link_overhead`; a rename's
+/// replaces one, removes one and makes one), and `XFS_ATTRSET_LOG_COUNT`.
+const INTENTS: [u64; 3] = [0, 308, 1192];
+const ATTRIBUTE_ROLLS: u64 = 3;
+
+/// What of a filesystem changes how much changes of names reserve.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Naming {
+    /// Sizes in directories.
+    pub dir: DirGeometry,
+    /// Inodes have parent pointers.
+    pub parent: bool,
+}
+
 /// What a kind of transaction reserves: the bytes it can log at most, and how often it can roll.
 #[derive(Clone, Copy, Debug)]
 pub struct Reservation {
@@ -37,14 +51,20 @@ impl Reservation {
         Self { names: (directories, bytes), ..self }
     }
 
-    /// The bytes where directories have blocks of this size (`XFS_DIROP_LOG_COUNT`).
-    fn bytes(self, names: DirGeometry) -> u64 {
-        let further = names.enter_blocks() - DirGeometry::default().enter_blocks();
-        self.bytes.max(self.names.1 + self.names.0 * u64::from(further) * LOGGED_BLOCK)
+    /// The bytes where directories have blocks of this size (`XFS_DIROP_LOG_COUNT`), with what is intended to be done with parent pointers.
+    fn bytes(self, names: Naming) -> u64 {
+        let further = names.dir.enter_blocks() - DirGeometry::default().enter_blocks();
+        let bytes = self.bytes.max(self.names.1 + self.names.0 * u64::from(further) * LOGGED_BLOCK);
+        bytes + if names.parent { INTENTS[self.names.0 as usize] } else { 0 }
+    }
+
+    /// How often it can roll: with parent pointers as often as setting or removing an attribute besides.
+    fn count(self, names: Naming) -> u64 {
+        self.count + if names.parent && self.names.0 > 0 { ATTRIBUTE_ROLLS } else { 0 }
     }
 
     /// `xfs_log_calc_unit_res` for records of 32 KiB: with padding to `roundoff` of what is logged and of a commit record.
-    fn unit(self, names: DirGeometry, roundoff: u64) -> u64 {
+    fn unit(self, names: Naming, roundoff: u64) -> u64 {
         let bytes = self.bytes(names);
         bytes + RECORD * (bytes.div_ceil(RECORD_SIZE - RECORD) + 1) + 2 * roundoff
     }
@@ -84,8 +104,8 @@ pub struct Ticket {
 
 impl Ticket {
     /// As much as a transaction of this kind reserves in a log whose writes are padded to `roundoff`.
-    pub fn new(reservation: Reservation, names: DirGeometry, roundoff: u64) -> Self {
-        Self { unit: reservation.unit(names, roundoff), count: reservation.count }
+    pub fn new(reservation: Reservation, names: Naming, roundoff: u64) -> Self {
+        Self { unit: reservation.unit(names, roundoff), count: reservation.count(names) }
     }
 
     /// Bytes that it may log before it rolls.
@@ -241,12 +261,21 @@ mod tests {
     #[test]
     fn larger_directories_have_transactions_reserve_more() {
         let sizes = [4, 8, 16, 64].map(|kib| DirGeometry::new(kib << 10).expect("a size of mkfs"));
-        let bytes = |kind: Reservation| sizes.map(|names| kind.bytes(names));
+        let bytes = |kind: Reservation| sizes.map(|dir| kind.bytes(Naming { dir, parent: false }));
         // xfs_db -c logres of xfsprogs 6.1
         assert_eq!(bytes(TR_RENAME), [308_696, 367_832, 486_104, 1_195_736]);
         assert_eq!(bytes(TR_LINK), [187_760, 217_328, 276_464, 631_280]);
         assert_eq!(bytes(TR_REMOVE), [171_376, 200_944, 260_080, 614_896]);
         assert_eq!(bytes(TR_CREATE), [214_000, 239_344, 298_480, 653_296]);
         assert_eq!(bytes(TR_WRITE), [109_048; 4]);
+    }
+
+    #[test]
+    fn parent_pointers_have_transactions_on_names_reserve_more_and_more_often() {
+        let names = Naming { parent: true, ..Naming::default() };
+        let kinds = [TR_RENAME, TR_LINK, TR_REMOVE, TR_CREATE, TR_MKDIR, TR_IFREE];
+        // tracepoint xfs_trans_resv_calc of Linux 6.18
+        assert_eq!(kinds.map(|kind| kind.bytes(names)), [309_888, 188_068, 171_684, 214_308, 214_308, 189_944]);
+        assert_eq!(kinds.map(|kind| kind.count(names)), [5, 5, 5, 5, 6, 2]);
     }
 }

@@ -21,7 +21,6 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::inodes::super_line::SuperLine;
 use crate::filesystems::log_area::LogArea;
-use crate::filesystems::xfs::structures::directory::geometry::DirGeometry;
 use crate::filesystems::xfs::structures::touch::CHUNK;
 use crate::kernel::xfs::{AilTarget, Cil};
 use crate::waist::Machine;
@@ -30,7 +29,7 @@ use ail::Ail;
 use buffer::Buffer;
 use checkpoint::Checkpoints;
 use context::Context;
-use grant::{GrantHead, Reservation, Ticket};
+use grant::{GrantHead, Naming, Reservation, Ticket};
 use std::cell::RefCell;
 use std::rc::Rc;
 use xfsaild::Pusher;
@@ -61,7 +60,7 @@ pub struct Log {
     owner: Option<SuperLine>,
     costs: CilCosts,
     bytes: u64,
-    names: DirGeometry,
+    names: Naming,
     pub(super) checkpoints: Checkpoints,
     pub(super) grants: Rc<GrantHead>,
     roundoff: u64,
@@ -115,11 +114,11 @@ impl Logged {
 }
 
 impl Log {
-    /// Makes the lines and locks of a log that lies there, with buffers of this size, of a filesystem with such directories.
+    /// Makes the lines and locks of a log that lies there, with buffers of this size, of a filesystem with such names.
     pub fn new<M: Machine>(
         m: &M,
         (area, iclogs): (LogArea, IclogSize),
-        names: DirGeometry,
+        names: Naming,
         (super_line, storage): (SuperLine, Rc<BlockDevice>),
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
@@ -242,7 +241,7 @@ impl Log {
     /// `xfs_buf_item_format` copies all chunks of a buffer that were logged since it was written. What the items add to the context, and the
     /// chunks that are more than a block of 4 KiB has, which is in the traced commits.
     fn format_buffers(&self, logged: Logged) -> (u64, u32) {
-        let (mut ail, large) = (self.ail.borrow_mut(), self.names.blocks > 1);
+        let (mut ail, large) = (self.ail.borrow_mut(), self.names.dir.blocks > 1);
         logged.items.into_iter().fold((0, 0), |(bytes, further), item| {
             let more = self.checkpoints.insert(&mut ail, item);
             (bytes + more, further + if large { ail.chunks_of(item).saturating_sub(BLOCK_CHUNKS) } else { 0 })

@@ -50,6 +50,12 @@ cost_table!(pub(super) BlockCosts {
     commit: ["dir_block.commit"],
 });
 
+cost_table!(pub(super) LeafCosts {
+    add: ["dir_leaf.add"],
+    remove: ["dir_leaf.remove"],
+    commit: ["dir_leaf.commit"],
+});
+
 cost_table!(pub(super) ScanCosts {
     name: ["dir_scan.name"],
     run: ["dir_scan.run"],
@@ -118,6 +124,8 @@ pub(in crate::filesystems::xfs) struct OperationCosts {
     pub(super) short: ShortCosts,
     /// Besides what a directory in its inode takes, where its names are in one block.
     pub(super) block: BlockCosts,
+    /// The same where their hashes are in a block of their own.
+    pub(super) leaf: LeafCosts,
     /// For each name and free run of a block that is gone through for its largest runs, and each entry of a hash index that moves.
     pub(super) scan: ScanCosts,
     pub(super) space: SpaceCosts,
@@ -133,6 +141,7 @@ impl OperationCosts {
             name: NameCosts::new(costs)?,
             short: ShortCosts::new(costs)?,
             block: BlockCosts::new(costs)?,
+            leaf: LeafCosts::new(costs)?,
             scan: ScanCosts::new(costs)?,
             space: SpaceCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
@@ -158,12 +167,11 @@ impl OperationCosts {
 
     /// What the blocks of a directory's names add to a commit, by its form. A node's are three (data, leaf, free index), a leaf's two.
     pub(super) fn commit_names_time(&self, form: DirForm) -> Time {
-        let node = self.create.commit_node.saturating_sub(self.create.commit);
         match form {
             DirForm::Short => 0,
             DirForm::Block => self.block.commit,
-            DirForm::Leaf => node * 2 / 3,
-            DirForm::Node => node,
+            DirForm::Leaf => self.leaf.commit,
+            DirForm::Node => self.create.commit_node.saturating_sub(self.create.commit),
         }
     }
 
@@ -190,7 +198,7 @@ impl OperationCosts {
         match form {
             DirForm::Short => 0,
             DirForm::Block => self.block.add,
-            DirForm::Leaf => c.add_leafn + c.add_data,
+            DirForm::Leaf => self.leaf.add,
             DirForm::Node => c.add_da_node + c.add_leafn + c.add_freeindex + c.add_data,
         }
     }
@@ -201,7 +209,7 @@ impl OperationCosts {
         match form {
             DirForm::Short => 0,
             DirForm::Block => self.block.remove,
-            DirForm::Leaf => c.remove_leafn + c.remove_data,
+            DirForm::Leaf => self.leaf.remove,
             DirForm::Node => c.remove_da_node + c.remove_leafn + c.remove_data + c.remove_freeindex,
         }
     }

@@ -118,6 +118,8 @@ pub struct Geometry {
     pub imaxpct: u32,
     /// Sizes in directories.
     pub dir: DirGeometry,
+    /// Inodes know their names and in which directories they are (`XFS_SB_FEAT_INCOMPAT_PARENT`).
+    pub parent: bool,
 }
 
 impl Geometry {
@@ -160,12 +162,18 @@ impl Geometry {
                 1
             },
             dir: DirGeometry::default(),
+            parent: false,
         })
     }
 
     /// The same with directories of these sizes (`mkfs.xfs -n size=`).
     pub fn with_directories(self, dir: DirGeometry) -> Self {
         Self { dir, ..self }
+    }
+
+    /// The same with or without parent pointers (`mkfs.xfs -n parent=`).
+    pub fn with_parents(self, parent: bool) -> Self {
+        Self { parent, ..self }
     }
 
     /// Blocks of group `agno`.
