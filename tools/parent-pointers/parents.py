@@ -1,7 +1,7 @@
-"""parents.py IMAGE: gives a fresh, empty XFS parent pointers (`mkfs.xfs -n parent=1`), which xfsprogs before 6.10 cannot make.
+"""parents.py IMAGE: gives a fresh, empty XFS parent pointers (`mkfs.xfs -n parent=1`).
 
-An empty filesystem with them differs only by a bit of each superblock: the root directory has no parent, and the inodes of the realtime device
-have none.
+For xfsprogs before 6.10, which cannot make them. An empty filesystem with them differs only by a bit of each
+superblock: the root directory has no parent, and the inodes of the realtime device have none.
 """
 
 import struct

@@ -278,7 +278,10 @@ def _parent_problems(scenario: Scenario, document: Document) -> Iterator[Problem
         kernel = load_kernel(scenario.kernel.profile)
         if not kernel.ruled(scenario.kernel.rules).rules["xfs.parent_pointers"]:
             at = document.place_of(("filesystem", "parent")).value
-            yield Problem(at, f"filesystem.parent: Linux has parent pointers since 6.10, and the kernel is {kernel.name}")
+            yield Problem(
+                at,
+                f"filesystem.parent: Linux has parent pointers since 6.10, and the kernel is {kernel.name}",
+            )
 
 
 def _room_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

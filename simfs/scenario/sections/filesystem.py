@@ -110,7 +110,7 @@ class Xfs(OnDevice):
     )
     parent: StrictBool = Field(
         default=False,
-        description="Whether inodes have parent pointers (mkfs.xfs -n parent=1 of xfsprogs 6.10; Linux 6.10 and later).",
+        description="Whether inodes have parent pointers (mkfs.xfs -n parent=1 of xfsprogs 6.10; since Linux 6.10).",
     )
     iolock: Literal["rwsem", "none", "interval-tree", "btree", "optimistic"] = Field(
         default="rwsem",
@@ -143,7 +143,10 @@ class Xfs(OnDevice):
 
     @model_validator(mode="after")
     def _log_takes_directories(self) -> Self:
-        if self.dirblksize == DIRECTORY_BLOCKS[-1] and (self.log_size or self.LARGE_DIRECTORY_LOG) < self.LARGE_DIRECTORY_LOG:
+        if (
+            self.dirblksize == DIRECTORY_BLOCKS[-1]
+            and (self.log_size or self.LARGE_DIRECTORY_LOG) < self.LARGE_DIRECTORY_LOG
+        ):
             raise refusal("log_size: with a dirblksize of 64 KiB mkfs.xfs makes a log of 8696 KiB at least")
         return self
 

@@ -21,7 +21,13 @@ def made(dirblksize: int, names: int, keep: int) -> dict[str, int]:
     steps: list[dict[str, Any]] = [{"op": "mkdir", "name": "d"}]
     steps += [{"op": "create", "dir": 0, "name": f"f{n:07}"} for n in range(names)]
     steps += [{"op": "unlink", "dir": 0, "name": f"f{n:07}"} for n in range(names) if keep and n % keep]
-    request = {"report": "xfs_script", "size_bytes": 1 << 30, "agcount": 4, "dirblksize": dirblksize, "steps": steps}
+    request = {
+        "report": "xfs_script",
+        "size_bytes": 1 << 30,
+        "agcount": 4,
+        "dirblksize": dirblksize,
+        "steps": steps,
+    }
     (blocks,) = json.loads(_engine.structure_report(json.dumps(request)))["dir_blocks"]
     ours = {"format": "core.format", "size": "core.size", "blocks": "core.nblocks", "data": "data_blocks"}
     ours |= {"index": "leaf_or_node_blocks", "free": "freeindex_blocks"}
@@ -33,7 +39,8 @@ def id_of(row: dict[str, int]) -> str:
 
 
 @pytest.mark.parametrize(
-    "row", [pytest.param(row, id=id_of(row), marks=[pytest.mark.slow] * (row["names"] > 10_000)) for row in ROWS]
+    "row",
+    [pytest.param(row, id=id_of(row), marks=[pytest.mark.slow] * (row["names"] > 10_000)) for row in ROWS],
 )
 def test_blocks_are_those_of_the_kernel(row: dict[str, int]) -> None:
     asked = {name: row[name] for name in ("dirblksize", "names", "keep")}

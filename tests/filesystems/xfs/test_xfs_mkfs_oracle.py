@@ -242,7 +242,13 @@ def test_creates_and_unlinks_are_those_of_the_kernel(
         inos = on_the_kernel(root, steps)
     finally:
         subprocess.run(["umount", str(root)], check=True)
-    request = {"report": "xfs_script", "size_bytes": GIB, "agcount": 4, "dirblksize": dirblksize, "steps": steps}
+    request = {
+        "report": "xfs_script",
+        "size_bytes": GIB,
+        "agcount": 4,
+        "dirblksize": dirblksize,
+        "steps": steps,
+    }
     found = json.loads(_engine.structure_report(json.dumps(request)))
     assert found["inos"] == inos
     for ino, blocks, extents in zip(inos[:2], found["dir_blocks"], found["dir_maps"], strict=True):
