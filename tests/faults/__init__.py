@@ -81,6 +81,8 @@ TESTS = {
         "missing_names",
         "negative_dentries",
         "ext4_walk",
+        "xfs_parents",
+        "xfs_dirblksize",
     ),
 }
 """Tests by part, those that take least time first."""

@@ -136,8 +136,26 @@ XFS = [
     Fault(
         "xfs directory: an emptied block is not given back",
         X + "structures/bmap.rs",
-        "change.groups.free_block(old.start + u64::from(before.len), change.touches);",
-        "if !FAULT { change.groups.free_block(old.start + u64::from(before.len), change.touches); }",
+        "change.groups.free_run(old.start + u64::from(before.len), len, change.touches);",
+        "if !FAULT { change.groups.free_run(old.start + u64::from(before.len), len, change.touches); }",
+    ),
+    Fault(
+        "xfs directory: the tree of hashes has blocks of 4 KiB",
+        X + "structures/directory/geometry.rs",
+        "        (self.bytes() - LEAF_HEADER) / HASH_ENTRY\n",
+        "        (if FAULT { 4096 } else { self.bytes() } - LEAF_HEADER) / HASH_ENTRY\n",
+    ),
+    Fault(
+        "xfs directory: a commit copies no more than 4 KiB of a larger block",
+        X + "log/mod.rs",
+        "if large { ail",
+        "if !FAULT && large { ail",
+    ),
+    Fault(
+        "xfs parents: a rename replaces the attribute in one transaction",
+        X + "operations/parents.rs",
+        "ParentChange::Replace => [Some(",
+        "ParentChange::Replace if FAULT => [None, Some(last(c.set))],\n            ParentChange::Replace => [Some(",
     ),
     Fault(
         "xfs read: takes no lock",

@@ -234,6 +234,8 @@ rules! {
     "xfs.translates_owner" => translates_owner: bool = true;
     /// Inodes are made with room for attributes, as a security module labels them (`xfs_create_need_xattr`).
     "xfs.attribute_forks" => attribute_forks: bool = true;
+    /// Inodes can know their names and directories (`xfs_has_parent`), if the filesystem was made so.
+    "xfs.parent_pointers" => parent_pointers: bool = true;
     /// It is built with `CONFIG_XFS_DEBUG`.
     "xfs.debug" => xfs_debug: bool = false;
     /// Who takes or frees an inode asks whether the count of free ones is below zero (`xfs_mod_ifree`).

@@ -119,6 +119,12 @@ pub struct FilesystemSpec {
     /// XFS: the log's stripe unit; none when absent.
     #[serde(default)]
     pub log_su: Option<u64>,
+    /// XFS: size of a block of a directory; 4 KiB when absent.
+    #[serde(default)]
+    pub dirblksize: Option<u64>,
+    /// XFS: whether inodes have parent pointers.
+    #[serde(default)]
+    pub parent: bool,
     /// ext4: whether it has a journal.
     #[serde(default = "yes")]
     pub journal: bool,

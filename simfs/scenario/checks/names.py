@@ -266,9 +266,22 @@ def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Pro
             whose = f"{use.profile}: " if use.profile else ""
             message = f"{whose}nothing of {use.kind} reads the cost '{unread}'"
             yield Problem(at, message, nearest(unread, read))
+    yield from _parent_problems(scenario, document)
     yield from _room_problems(scenario, document)
     yield from _fio_problems(scenario, document)
     yield from operation_problems(scenario, document)
+
+
+def _parent_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    use = scenario.filesystem
+    if isinstance(use, Xfs) and use.parent:
+        kernel = load_kernel(scenario.kernel.profile)
+        if not kernel.ruled(scenario.kernel.rules).rules["xfs.parent_pointers"]:
+            at = document.place_of(("filesystem", "parent")).value
+            yield Problem(
+                at,
+                f"filesystem.parent: Linux has parent pointers since 6.10, and the kernel is {kernel.name}",
+            )
 
 
 def _room_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

@@ -48,6 +48,10 @@ def filesystem_spec(scenario: Scenario, machine: Mapping[str, Any]) -> dict[str,
             spec["logbsize"] = use.logbsize
         if use.log_su is not None:
             spec["log_su"] = use.log_su
+        if use.parent:
+            spec["parent"] = True
+        if "dirblksize" in use.model_fields_set:
+            spec["dirblksize"] = use.dirblksize
     if isinstance(use, Ext4):
         spec |= {key: getattr(use, key) for key in ("journal", "inode_ratio", "orphan_file")}
         if use.hash_seed is not None:

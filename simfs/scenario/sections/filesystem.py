@@ -29,6 +29,16 @@ def _log_buffer(size: int) -> int:
     return size
 
 
+DIRECTORY_BLOCKS = tuple(1 << bits for bits in range(12, 17))
+"""Sizes that `mkfs.xfs -n size=` takes where blocks of the filesystem have 4 KiB (`XFS_MAX_BLOCKSIZE`)."""
+
+
+def _directory_block(size: int) -> int:
+    if size not in DIRECTORY_BLOCKS:
+        raise refusal("dirblksize: 4, 8, 16, 32 or 64 KiB")
+    return size
+
+
 def _log_stripe(size: int) -> int:
     if size not in LOG_STRIPES:
         raise refusal("log_su: 4, 8, 16, 32, 64, 128 or 256 KiB")
@@ -70,6 +80,7 @@ class Xfs(OnDevice):
     MIN_AG_BYTES: ClassVar[int] = 16 << 20
     MAX_AG_BYTES: ClassVar[int] = 1 << 40
     HEADERS: ClassVar[int] = 12 * 4096
+    LARGE_DIRECTORY_LOG: ClassVar[int] = 2174 << 12
 
     kind: Literal["xfs"]
     profile: Text | None = Field(
@@ -92,6 +103,14 @@ class Xfs(OnDevice):
         description="Stripe unit of the log (mkfs.xfs -l su=), to which its writes are padded; null: none, 512 bytes."
         " mkfs.xfs takes 4 KiB where physical sectors have 4 KiB, else the device's stripe unit, or 32 KiB for more"
         " than 256 KiB.",
+    )
+    dirblksize: Annotated[Size, AfterValidator(_directory_block)] = Field(
+        default=4 << 10,
+        description="Size of a block of a directory (mkfs.xfs -n size=).",
+    )
+    parent: StrictBool = Field(
+        default=False,
+        description="Whether inodes have parent pointers (mkfs.xfs -n parent=1 of xfsprogs 6.10; since Linux 6.10).",
     )
     iolock: Literal["rwsem", "none", "interval-tree", "btree", "optimistic"] = Field(
         default="rwsem",
@@ -120,6 +139,15 @@ class Xfs(OnDevice):
                 f"log_size {self.log_size / 2**20:g} MiB: the log lies in one allocation group, and these have"
                 f" {group / 2**20:g} MiB"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _log_takes_directories(self) -> Self:
+        if (
+            self.dirblksize == DIRECTORY_BLOCKS[-1]
+            and (self.log_size or self.LARGE_DIRECTORY_LOG) < self.LARGE_DIRECTORY_LOG
+        ):
+            raise refusal("log_size: with a dirblksize of 64 KiB mkfs.xfs makes a log of 8696 KiB at least")
         return self
 
     @model_validator(mode="after")

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from simfs import _engine, interchange
-from simfs.scenario.sections.filesystem import LOG_STRIPES
+from simfs.scenario.sections.filesystem import DIRECTORY_BLOCKS, LOG_STRIPES
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -144,6 +144,11 @@ def test_mkfs_makes_a_log_with_each_stripe_unit(image: Path, unit: int) -> None:
     assert interchange.read(made.stdout).facts["log_su"] == f"{unit} B"
 
 
+@pytest.mark.parametrize("size", [2048, *DIRECTORY_BLOCKS, 128 << 10])
+def test_mkfs_makes_directories_with_blocks_of_these_sizes_and_of_no_others(image: Path, size: int) -> None:
+    assert (make(image, GIB, None, "-N", "-n", f"size={size}").returncode == 0) == (size in DIRECTORY_BLOCKS)
+
+
 @pytest.mark.slow
 @settings(FIXTURES, max_examples=12)
 @given(size=st.integers(300 * MIB, 4 * GIB), agcount=st.one_of(st.none(), st.integers(2, 20)))
@@ -224,9 +229,12 @@ def on_the_kernel(root: Path, steps: list[dict[str, Any]]) -> list[int]:
 
 @pytest.mark.skipif(MOUNT != "1", reason=NO_MOUNT)
 @pytest.mark.parametrize(("seed", "count", "names"), [(1, 60, 40), (2, 600, 500), (3, 4000, 9000)])
-def test_creates_and_unlinks_are_those_of_the_kernel(image: Path, seed: int, count: int, names: int) -> None:
+@pytest.mark.parametrize("dirblksize", DIRECTORY_BLOCKS)
+def test_creates_and_unlinks_are_those_of_the_kernel(
+    image: Path, dirblksize: int, seed: int, count: int, names: int
+) -> None:
     steps = random_steps(seed, count, names, lambda i: 0.7 if 5 * i // count % 2 else 0.2)
-    assert make(image, GIB, 4, "-q").returncode == 0
+    assert make(image, GIB, 4, "-q", "-n", f"size={dirblksize}").returncode == 0
     root = image.parent / "mounted"
     root.mkdir()
     subprocess.run(["mount", "-o", "loop", str(image), str(root)], check=True)
@@ -234,7 +242,13 @@ def test_creates_and_unlinks_are_those_of_the_kernel(image: Path, seed: int, cou
         inos = on_the_kernel(root, steps)
     finally:
         subprocess.run(["umount", str(root)], check=True)
-    request = {"report": "xfs_script", "size_bytes": GIB, "agcount": 4, "steps": steps}
+    request = {
+        "report": "xfs_script",
+        "size_bytes": GIB,
+        "agcount": 4,
+        "dirblksize": dirblksize,
+        "steps": steps,
+    }
     found = json.loads(_engine.structure_report(json.dumps(request)))
     assert found["inos"] == inos
     for ino, blocks, extents in zip(inos[:2], found["dir_blocks"], found["dir_maps"], strict=True):

@@ -36,7 +36,8 @@ impl Contents {
     pub fn new(geometry: &Geometry, costs: &Costs<'_>) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         let buffer = lines("xfs_buffer.struct")? + lines("xfs_buffer.log_item")? + lines("xfs_buffer.log_vector")?;
-        let (index, probes) = (lines("xfs_buffer.index")?, lines("xfs_dir_block.probes")?);
+        let index = lines("xfs_buffer.index")?;
+        let probes = lines("xfs_dir_block.probes")? + geometry.dir.blocks.ilog2();
         let (blocks, before) = (RefCell::new(ByBlock::new(geometry.agblklog)), Cell::new(0));
         Ok(Self { blocks, before, chain: index + 1, probes, buffer })
     }

@@ -4,13 +4,13 @@ use super::by_block::ByBlock;
 use super::log::buffer::{Buffer, Place};
 use super::mount::Xfs;
 use super::structures::geometry::Geometry;
-use super::structures::touch::{BlockKind, Touches};
+use super::structures::touch::{BlockKind, Touches, LOGGED};
 use crate::filesystems::costs::Costs;
 use crate::waist::{ClassId, Machine};
 use std::cell::RefCell;
 
 /// Those that a transaction has: of one directory, or of both in a rename. What splits more blocks at once loses some.
-pub(super) type Blocks = arrayvec::ArrayVec<Buffer, 10>;
+pub(super) type Blocks = arrayvec::ArrayVec<Buffer, LOGGED>;
 
 /// The buffers, and of how many lines they are by what is in the block.
 pub(super) struct DirectoryBuffers {
@@ -30,7 +30,7 @@ impl DirectoryBuffers {
             class: m.class("xfs.directory block", "xfs.buffer"),
             buffers: RefCell::new(ByBlock::new(geometry.agblklog)),
             node: buffer,
-            leaf: lines("xfs_dir_leaf.data")?,
+            leaf: buffer + (lines("xfs_dir_leaf.data")? - buffer) * geometry.dir.blocks, // a part of its entries moves
             free: lines("xfs_dir_free.data")?,
             data: lines("xfs_dir_data.data")?,
         })
@@ -54,7 +54,7 @@ impl Xfs {
         let new = || {
             let layout = self.layout.borrow();
             let (agno, agbno) = layout.geometry().split_fsblock(fsblock);
-            let place = Place { block: layout.geometry().linear(agno, agbno), blocks: 1 };
+            let place = Place { block: layout.geometry().linear(agno, agbno), blocks: layout.geometry().dir.blocks };
             Buffer::new(m, blocks.class, blocks.lines(kind).unwrap_or(blocks.node), place)
         };
         *blocks.buffers.borrow_mut().of(fsblock).get_or_insert_with(new)
@@ -70,7 +70,7 @@ impl Xfs {
             }
         }
         for (kind, fsblock, chunks) in touches.iter().flat_map(Touches::logged) {
-            let read = chunks == 0 && kind != BlockKind::DaNode;
+            let read = chunks.is_empty() && kind != BlockKind::DaNode;
             if read || self.directory_buffers.lines(kind).is_none() {
                 continue;
             }

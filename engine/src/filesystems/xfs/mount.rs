@@ -6,18 +6,19 @@ use super::directory_buffers::DirectoryBuffers;
 use super::inode::{Inode, InodeParts, InodeTable, Number};
 use super::log::buffer::{Buffer, Place};
 use super::log::clusters::Clusters;
+use super::log::grant::Naming;
 use super::log::{IclogSize, Item, Log};
 use super::operations::bulkstat::Bulkstat;
 use super::operations::file_io::{FileIo, Rules};
 use super::operations::fsync::Fsync;
 use super::operations::inactive::{self, Inactive, Worker};
 use super::operations::inodegc::{InodeGc, Limits, WorkQueue};
+use super::operations::parents::Parents;
 use super::operations::preallocate::Preallocate;
 use super::operations::release::Release;
 use super::operations::walk::Walk;
 use super::operations::{Debug, OperationCosts};
-use super::structures::directory::data::DIR_BLOCK;
-use super::structures::geometry::{Geometry, FINOBT_ROOT, INOBT_ROOT, INODES_PER_CHUNK};
+use super::structures::geometry::{Geometry, BLOCK_SIZE, FINOBT_ROOT, INOBT_ROOT, INODES_PER_CHUNK};
 use super::structures::layout::{self, Layout, ROOT};
 use super::structures::touch::chunks;
 use crate::devices::BlockDevice;
@@ -100,7 +101,7 @@ impl AllocationGroup {
     /// Both trees of inodes, of which the record of this one's chunk is logged (`xfs_btree_log_recs`). Records are taken to be as many as
     /// there could be before it.
     pub(super) fn records_of(&self, agino: u32) -> [Buffer; 2] {
-        let nth = (agino / INODES_PER_CHUNK) as usize % ((DIR_BLOCK - INOBT_HEADER) / INOBT_RECORD);
+        let nth = (agino / INODES_PER_CHUNK) as usize % ((BLOCK_SIZE as usize - INOBT_HEADER) / INOBT_RECORD);
         let record = INOBT_HEADER + INOBT_RECORD * nth;
         [self.finobt, self.inobt].map(|tree| tree.logging(chunks(record..record + INOBT_RECORD)))
     }
@@ -155,6 +156,7 @@ pub struct Xfs {
     pub(super) costs: OperationCosts,
     pub(super) debug: Debug,
     pub(super) inactive: Inactive,
+    pub(super) parents: Parents,
     pub(super) walk: Walk,
     pub(super) bulkstat: Bulkstat,
     pub(super) sb: SuperBlock,
@@ -224,7 +226,9 @@ impl Xfs {
         let lists = inodegc_lists(inactivation, geometry.agcount, m.cpus());
         let classes = AllocationGroup::classes(m);
         let layout = Layout::new(geometry);
-        let layout = if costs.rules().attribute_forks { layout } else { layout.without_attributes() };
+        let forks = costs.rules().attribute_forks || geometry.parent;
+        let layout = if forks { layout } else { layout.without_attributes() };
+        let names = Naming { dir: geometry.dir, parent: geometry.parent };
         let bytes = |blocks: u64| blocks * u64::from(crate::filesystems::BLOCK);
         // mkfs.xfs puts it into the group in the middle.
         let before = u64::from(geometry.agcount / 2) * u64::from(geometry.agblocks);
@@ -234,10 +238,11 @@ impl Xfs {
             layout: RefCell::new(layout),
             costs: OperationCosts::new(costs)?,
             debug: Debug::new(costs)?,
-            inactive: Inactive::new(costs)?,
+            inactive: Inactive::new(forks, costs)?,
+            parents: Parents::new(geometry.parent, costs)?,
             walk: Walk::new(costs)?,
             bulkstat: Bulkstat::new(costs)?,
-            log: Log::new(m, (area, iclogs), sb.line, device.clone(), costs)?,
+            log: Log::new(m, (area, iclogs), names, (sb.line, device.clone()), costs)?,
             sb,
             storage: device,
             io: FileIo::new(m, rules, costs)?,

@@ -10,6 +10,7 @@ use crate::filesystems::tmpfs::Tmpfs;
 use crate::filesystems::xfs::buffer_hash;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::operations::file_io;
+use crate::filesystems::xfs::structures::directory::geometry::DirGeometry;
 use crate::filesystems::xfs::structures::geometry::Geometry;
 use crate::kernel::btrfs::MetadataReclaim;
 use crate::machine::LockKind;
@@ -30,6 +31,15 @@ fn size(spec: &RunSpec) -> u64 {
     spec.filesystem.size_bytes.unwrap_or(8 << 30)
 }
 
+/// The sizes in directories of XFS.
+fn directories(spec: &RunSpec) -> Result<DirGeometry, String> {
+    let wrong = |bytes| format!("filesystem.dirblksize: {bytes} bytes: a power of two from 4 to 64 KiB");
+    match spec.filesystem.dirblksize {
+        Some(bytes) => DirGeometry::new(bytes).ok_or_else(|| wrong(bytes)),
+        None => Ok(DirGeometry::default()),
+    }
+}
+
 /// XFS with its inode workers and those of its log; where nobody waits for requests, with who ends direct writes.
 pub(super) fn xfs<H: Host>(
     host: &mut H,
@@ -39,7 +49,10 @@ pub(super) fn xfs<H: Host>(
 ) -> Result<(), String> {
     let agcount = spec.filesystem.agcount.map(u64::from);
     let geometry = Geometry::with_log(size(spec), agcount, spec.filesystem.log_bytes);
-    let geometry = geometry.map_err(|e| format!("filesystem: {e}"))?;
+    let geometry = geometry
+        .map_err(|e| format!("filesystem: {e}"))?
+        .with_directories(directories(spec)?)
+        .with_parents(spec.filesystem.parent);
     let (rules, disk) = (xfs_rules(spec, costs)?, device.clone());
     let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, rules, costs))?);
     fs.start(host, from_ns(spec.kernel.tick_ns));

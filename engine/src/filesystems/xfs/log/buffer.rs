@@ -48,7 +48,7 @@ impl Buffer {
             place,
             memory: m.new_block(span..span + 1, None),
             bytes: lines * LINE_BYTES,
-            chunks: 0,
+            chunks: Chunks::NONE,
         }
     }
 

@@ -5,6 +5,7 @@
 //!
 //! What a transaction has put into the CIL stays granted until its checkpoint is on disk; then the AIL holds the space. The reserve and the
 //! write head differ by what transactions take when they roll more often than was reserved; none here does, so they are one.
+use crate::filesystems::xfs::structures::directory::geometry::DirGeometry;
 use crate::fx::FxMap;
 use crate::waist::Machine;
 use crate::waist::{Access, LineId, LockId, Side, TaskId};
@@ -14,22 +15,58 @@ use std::collections::VecDeque;
 /// Bytes in a log record for its header and its transactions' start.
 const RECORD: u64 = 512 + 12;
 const RECORD_SIZE: u64 = 32 << 10;
+/// Bytes in the log for a whole block of the filesystem (`xfs_calc_buf_res`).
+const LOGGED_BLOCK: u64 = 4096 + 128;
+
+/// Bytes of intents with parent pointers by how many directories a transaction changes names in (`xfs_calc_pptr_link_overhead`; a rename's
+/// replaces one, removes one and makes one), and `XFS_ATTRSET_LOG_COUNT`.
+const INTENTS: [u64; 3] = [0, 308, 1192];
+const ATTRIBUTE_ROLLS: u64 = 3;
+
+/// What of a filesystem changes how much changes of names reserve.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Naming {
+    /// Sizes in directories.
+    pub dir: DirGeometry,
+    /// Inodes have parent pointers.
+    pub parent: bool,
+}
 
 /// What a kind of transaction reserves: the bytes it can log at most, and how often it can roll.
 #[derive(Clone, Copy, Debug)]
 pub struct Reservation {
     bytes: u64,
     count: u64,
+    /// Directories that may grow or shrink by a name, and what all but their further blocks take.
+    names: (u64, u64),
 }
 
 impl Reservation {
     const fn new(bytes: u64, count: u64) -> Self {
-        Self { bytes, count }
+        Self { bytes, count, names: (0, 0) }
+    }
+
+    /// Of a transaction that changes names in so many directories, with whatever else it may do; what it logs with them may be less.
+    const fn naming(self, directories: u64, bytes: u64) -> Self {
+        Self { names: (directories, bytes), ..self }
+    }
+
+    /// The bytes where directories have blocks of this size (`XFS_DIROP_LOG_COUNT`), with what is intended to be done with parent pointers.
+    fn bytes(self, names: Naming) -> u64 {
+        let further = names.dir.enter_blocks() - DirGeometry::default().enter_blocks();
+        let bytes = self.bytes.max(self.names.1 + self.names.0 * u64::from(further) * LOGGED_BLOCK);
+        bytes + if names.parent { INTENTS[self.names.0 as usize] } else { 0 }
+    }
+
+    /// How often it can roll: with parent pointers as often as setting or removing an attribute besides.
+    fn count(self, names: Naming) -> u64 {
+        self.count + if names.parent && self.names.0 > 0 { ATTRIBUTE_ROLLS } else { 0 }
     }
 
     /// `xfs_log_calc_unit_res` for records of 32 KiB: with padding to `roundoff` of what is logged and of a commit record.
-    fn unit(self, roundoff: u64) -> u64 {
-        self.bytes + RECORD * (self.bytes.div_ceil(RECORD_SIZE - RECORD) + 1) + 2 * roundoff
+    fn unit(self, names: Naming, roundoff: u64) -> u64 {
+        let bytes = self.bytes(names);
+        bytes + RECORD * (bytes.div_ceil(RECORD_SIZE - RECORD) + 1) + 2 * roundoff
     }
 }
 
@@ -39,15 +76,15 @@ pub const TR_WRITE: Reservation = Reservation::new(109_048, 4);
 /// Dropping blocks.
 pub const TR_ITRUNCATE: Reservation = Reservation::new(175_488, 4);
 /// Renaming.
-pub const TR_RENAME: Reservation = Reservation::new(308_696, 2);
+pub const TR_RENAME: Reservation = Reservation::new(308_696, 2).naming(2, 308_696);
 /// Giving a file another name.
-pub const TR_LINK: Reservation = Reservation::new(187_760, 2);
+pub const TR_LINK: Reservation = Reservation::new(187_760, 2).naming(1, 187_760);
 /// Unlinking.
-pub const TR_REMOVE: Reservation = Reservation::new(171_376, 2);
+pub const TR_REMOVE: Reservation = Reservation::new(171_376, 2).naming(1, 171_376);
 /// Creating a file.
-pub const TR_CREATE: Reservation = Reservation::new(214_000, 2);
+pub const TR_CREATE: Reservation = Reservation::new(214_000, 2).naming(1, 209_776);
 /// Creating a directory.
-pub const TR_MKDIR: Reservation = Reservation::new(214_000, 3);
+pub const TR_MKDIR: Reservation = Reservation::new(214_000, 3).naming(1, 209_776);
 /// Freeing an inode.
 pub const TR_IFREE: Reservation = Reservation::new(189_944, 2);
 /// Changing attributes of an inode.
@@ -67,8 +104,8 @@ pub struct Ticket {
 
 impl Ticket {
     /// As much as a transaction of this kind reserves in a log whose writes are padded to `roundoff`.
-    pub fn new(reservation: Reservation, roundoff: u64) -> Self {
-        Self { unit: reservation.unit(roundoff), count: reservation.count }
+    pub fn new(reservation: Reservation, names: Naming, roundoff: u64) -> Self {
+        Self { unit: reservation.unit(names, roundoff), count: reservation.count(names) }
     }
 
     /// Bytes that it may log before it rolls.
@@ -214,5 +251,31 @@ impl GrantHead {
             }
         }
         self.waiters.borrow_mut().retain(|waiter| waiter.task != task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn larger_directories_have_transactions_reserve_more() {
+        let sizes = [4, 8, 16, 64].map(|kib| DirGeometry::new(kib << 10).expect("a size of mkfs"));
+        let bytes = |kind: Reservation| sizes.map(|dir| kind.bytes(Naming { dir, parent: false }));
+        // xfs_db -c logres of xfsprogs 6.1
+        assert_eq!(bytes(TR_RENAME), [308_696, 367_832, 486_104, 1_195_736]);
+        assert_eq!(bytes(TR_LINK), [187_760, 217_328, 276_464, 631_280]);
+        assert_eq!(bytes(TR_REMOVE), [171_376, 200_944, 260_080, 614_896]);
+        assert_eq!(bytes(TR_CREATE), [214_000, 239_344, 298_480, 653_296]);
+        assert_eq!(bytes(TR_WRITE), [109_048; 4]);
+    }
+
+    #[test]
+    fn parent_pointers_have_transactions_on_names_reserve_more_and_more_often() {
+        let names = Naming { parent: true, ..Naming::default() };
+        let kinds = [TR_RENAME, TR_LINK, TR_REMOVE, TR_CREATE, TR_MKDIR, TR_IFREE];
+        // tracepoint xfs_trans_resv_calc of Linux 6.18
+        assert_eq!(kinds.map(|kind| kind.bytes(names)), [309_888, 188_068, 171_684, 214_308, 214_308, 189_944]);
+        assert_eq!(kinds.map(|kind| kind.count(names)), [5, 5, 5, 5, 6, 2]);
     }
 }

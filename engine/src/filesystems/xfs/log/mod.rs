@@ -21,6 +21,7 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::inodes::super_line::SuperLine;
 use crate::filesystems::log_area::LogArea;
+use crate::filesystems::xfs::structures::touch::CHUNK;
 use crate::kernel::xfs::{AilTarget, Cil};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
@@ -28,7 +29,7 @@ use ail::Ail;
 use buffer::Buffer;
 use checkpoint::Checkpoints;
 use context::Context;
-use grant::{GrantHead, Reservation, Ticket};
+use grant::{GrantHead, Naming, Reservation, Ticket};
 use std::cell::RefCell;
 use std::rc::Rc;
 use xfsaild::Pusher;
@@ -36,8 +37,12 @@ use xfsaild::Pusher;
 crate::cost_table!(CilCosts {
     counters: ["cil_counters"],
     item: ["cil_item"],
+    chunk: ["cil_chunk"],
     attach: ["create_node.lock_inode_cluster", "create_node.unlock_inode_cluster"],
 });
+
+/// Chunks of a block of 4 KiB.
+const BLOCK_CHUNKS: u32 = 4096 / CHUNK as u32;
 
 /// The log of one mount.
 pub struct Log {
@@ -55,6 +60,7 @@ pub struct Log {
     owner: Option<SuperLine>,
     costs: CilCosts,
     bytes: u64,
+    names: Naming,
     pub(super) checkpoints: Checkpoints,
     pub(super) grants: Rc<GrantHead>,
     roundoff: u64,
@@ -90,7 +96,7 @@ impl Logged {
 
     /// And those of these of which something is logged.
     pub fn blocks(mut self, buffers: &[Buffer]) -> Self {
-        self.items.extend(buffers.iter().filter(|buffer| buffer.chunks > 0).map(Buffer::item));
+        self.items.extend(buffers.iter().filter(|buffer| !buffer.chunks.is_empty()).map(Buffer::item));
         self
     }
 
@@ -108,12 +114,12 @@ impl Logged {
 }
 
 impl Log {
-    /// Makes the lines and locks of a log that lies there, with buffers of this size.
+    /// Makes the lines and locks of a log that lies there, with buffers of this size, of a filesystem with such names.
     pub fn new<M: Machine>(
         m: &M,
         (area, iclogs): (LogArea, IclogSize),
-        super_line: SuperLine,
-        storage: Rc<BlockDevice>,
+        names: Naming,
+        (super_line, storage): (SuperLine, Rc<BlockDevice>),
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         let ctx_lock = m.new_lock(m.class("xfs.xc_ctx_lock", "xfs.cil_ctx"));
@@ -131,6 +137,7 @@ impl Log {
             owner: costs.rules().translates_owner.then_some(super_line),
             costs: CilCosts::new(costs)?,
             bytes,
+            names,
             grants,
             roundoff: iclogs.roundoff(),
             ail: RefCell::default(),
@@ -151,7 +158,7 @@ impl Log {
     /// `xfs_log_reserve`: waits for space; the heads move to this CPU.
     pub async fn reserve<M: Machine>(&self, m: &M, reservation: Reservation) -> Ticket {
         self.count_transaction(m);
-        let ticket = Ticket::new(reservation, self.roundoff);
+        let ticket = Ticket::new(reservation, self.names, self.roundoff);
         self.grant_push_ail(m, ticket.bytes());
         let (free, wakes_pusher) = (|| self.space_left(), self.pusher.target == AilTarget::Items);
         let push = |need| if wakes_pusher { self.pusher.push_all(m) } else { self.grant_push_ail(m, need) };
@@ -224,9 +231,21 @@ impl Log {
         m.touch(self.cil, Access::Write);
         self.insert_items(m, &logged).await;
         self.checkpoints.write_part(m);
-        let mut ail = self.ail.borrow_mut();
-        let bytes: u64 = logged.items.into_iter().map(|item| self.checkpoints.insert(&mut ail, item)).sum();
+        let (bytes, further) = self.format_buffers(logged);
         self.grants.add(bytes);
+        if further > 0 {
+            m.run(Account::System, self.costs.chunk * Time::from(further)).await;
+        }
+    }
+
+    /// `xfs_buf_item_format` copies all chunks of a buffer that were logged since it was written. What the items add to the context, and the
+    /// chunks that are more than a block of 4 KiB has, which is in the traced commits.
+    fn format_buffers(&self, logged: Logged) -> (u64, u32) {
+        let (mut ail, large) = (self.ail.borrow_mut(), self.names.dir.blocks > 1);
+        logged.items.into_iter().fold((0, 0), |(bytes, further), item| {
+            let more = self.checkpoints.insert(&mut ail, item);
+            (bytes + more, further + if large { ail.chunks_of(item).saturating_sub(BLOCK_CHUNKS) } else { 0 })
+        })
     }
 
     /// `xfs_inode_item_format`: `i_uid_read` of each inode.

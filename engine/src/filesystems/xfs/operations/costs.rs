@@ -1,5 +1,6 @@
 //! Times of the operations, each by the steps of the traced calls that it is the sum of.
 
+use super::super::structures::directory::geometry::DirGeometry;
 use super::super::structures::directory::DirForm;
 use super::super::structures::touch::{Scanned, Touches};
 use crate::cost_table;
@@ -49,9 +50,16 @@ cost_table!(pub(super) BlockCosts {
     commit: ["dir_block.commit"],
 });
 
+cost_table!(pub(super) LeafCosts {
+    add: ["dir_leaf.add"],
+    remove: ["dir_leaf.remove"],
+    commit: ["dir_leaf.commit"],
+});
+
 cost_table!(pub(super) ScanCosts {
     name: ["dir_scan.name"],
     run: ["dir_scan.run"],
+    entry: ["dir_leaf.entry"],
 });
 
 cost_table!(pub(super) SpaceCosts {
@@ -116,7 +124,9 @@ pub(in crate::filesystems::xfs) struct OperationCosts {
     pub(super) short: ShortCosts,
     /// Besides what a directory in its inode takes, where its names are in one block.
     pub(super) block: BlockCosts,
-    /// For each name and free run of a block that is gone through for its largest runs.
+    /// The same where their hashes are in a block of their own.
+    pub(super) leaf: LeafCosts,
+    /// For each name and free run of a block that is gone through for its largest runs, and each entry of a hash index that moves.
     pub(super) scan: ScanCosts,
     pub(super) space: SpaceCosts,
     pub(super) write: WriteCosts,
@@ -131,6 +141,7 @@ impl OperationCosts {
             name: NameCosts::new(costs)?,
             short: ShortCosts::new(costs)?,
             block: BlockCosts::new(costs)?,
+            leaf: LeafCosts::new(costs)?,
             scan: ScanCosts::new(costs)?,
             space: SpaceCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
@@ -156,12 +167,11 @@ impl OperationCosts {
 
     /// What the blocks of a directory's names add to a commit, by its form. A node's are three (data, leaf, free index), a leaf's two.
     pub(super) fn commit_names_time(&self, form: DirForm) -> Time {
-        let node = self.create.commit_node.saturating_sub(self.create.commit);
         match form {
             DirForm::Short => 0,
             DirForm::Block => self.block.commit,
-            DirForm::Leaf => node * 2 / 3,
-            DirForm::Node => node,
+            DirForm::Leaf => self.leaf.commit,
+            DirForm::Node => self.create.commit_node.saturating_sub(self.create.commit),
         }
     }
 
@@ -174,10 +184,12 @@ impl OperationCosts {
         }
     }
 
-    /// Going through blocks of names for their largest free runs (`xfs_dir2_data_freescan`): no counted or traced step has it.
+    /// Going through blocks of names for their largest free runs (`xfs_dir2_data_freescan`), and moving more entries of a hash index than one
+    /// of 4 KiB has (`xfs_dir3_leaf_find_entry`): no counted or traced step has it.
     pub(super) fn scan_time(&self, touches: &Touches) -> Time {
         let Scanned { names, runs } = touches.scanned();
-        Time::from(names) * self.scan.name + Time::from(runs) * self.scan.run
+        let entries = usize::from(touches.shifted()).saturating_sub(DirGeometry::default().entries());
+        Time::from(names) * self.scan.name + Time::from(runs) * self.scan.run + entries as Time * self.scan.entry
     }
 
     /// Adding a name to a directory, by its form.
@@ -186,7 +198,7 @@ impl OperationCosts {
         match form {
             DirForm::Short => 0,
             DirForm::Block => self.block.add,
-            DirForm::Leaf => c.add_leafn + c.add_data,
+            DirForm::Leaf => self.leaf.add,
             DirForm::Node => c.add_da_node + c.add_leafn + c.add_freeindex + c.add_data,
         }
     }
@@ -197,7 +209,7 @@ impl OperationCosts {
         match form {
             DirForm::Short => 0,
             DirForm::Block => self.block.remove,
-            DirForm::Leaf => c.remove_leafn + c.remove_data,
+            DirForm::Leaf => self.leaf.remove,
             DirForm::Node => c.remove_da_node + c.remove_leafn + c.remove_data + c.remove_freeindex,
         }
     }

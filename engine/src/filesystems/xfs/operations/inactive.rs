@@ -113,13 +113,8 @@ pub(crate) struct Inactive {
 }
 
 impl Inactive {
-    pub(crate) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
-        let rules = costs.rules();
-        Ok(Self {
-            costs: InactiveCosts::new(costs)?,
-            statfs: rules.statfs_inodegc,
-            attribute_forks: rules.attribute_forks,
-        })
+    pub(crate) fn new(attribute_forks: bool, costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
+        Ok(Self { costs: InactiveCosts::new(costs)?, statfs: costs.rules().statfs_inodegc, attribute_forks })
     }
 
     /// Of a transaction that truncates, before its commit and in it.

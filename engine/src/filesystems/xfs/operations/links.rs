@@ -8,6 +8,7 @@ use super::super::mount::{Xfs, XfsDirectory};
 use super::super::structures::directory::checked::Act;
 use super::super::structures::groups::NoSpace;
 use super::super::structures::touch::Touches;
+use super::parents::ParentChange;
 use super::transactions::Renamed;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LockId, Side, Time};
@@ -54,7 +55,7 @@ impl Xfs {
         };
         let logged = Logged::items([d.item(), inode.item()]).blocks(&renamed.buffers);
         self.commit_rename(m, d, &renamed, logged, time).await;
-        self.log.committed(m, ticket).await;
+        self.end_name(m, ticket, &inode, ParentChange::Add).await;
         for ilock in inodes.into_iter().rev() {
             m.unlock(ilock, Side::Write).await;
         }
@@ -65,7 +66,7 @@ impl Xfs {
     pub(super) async fn xfs_remove_link<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8], inode: Inode) {
         let c = &self.costs.unlink;
         let ticket = self.log.reserve(m, TR_REMOVE).await;
-        m.run(Account::System, c.reserve).await;
+        m.run(Account::System, c.reserve + self.parents.reserve()).await;
         let inodes = two_inodes(d, &inode);
         for ilock in inodes {
             m.lock(ilock, Side::Write).await;
@@ -75,7 +76,7 @@ impl Xfs {
         let (form, buffers, frees_blocks) = self.remove_entry(m, d, name).await;
         self.commit_remove(m, Logged::items([d.item(), inode.item()]), form, &buffers, &[]).await;
         unlock_all(m, &buffers).await;
-        self.end_commit(m, d, ticket, frees_blocks).await;
+        self.end_commit(m, d, ticket, frees_blocks, (&inode, ParentChange::Remove)).await;
         m.run(Account::System, c.release).await;
         for ilock in inodes.into_iter().rev() {
             m.unlock(ilock, Side::Write).await;

@@ -16,6 +16,7 @@ pub mod inactive;
 pub mod inodegc;
 mod links;
 mod names;
+pub mod parents;
 pub mod preallocate;
 mod readdir;
 pub mod release;

@@ -15,6 +15,7 @@ use super::super::structures::directory::DirForm;
 use super::super::structures::groups::NoSpace;
 use super::super::structures::layout::Unlinking;
 use super::super::structures::touch::{BlockKind, Touches};
+use super::parents::ParentChange;
 use crate::filesystems::inodes::listed;
 use crate::filesystems::{DirId, Renaming};
 use crate::kernel::xfs::UnlinkedList;
@@ -79,7 +80,7 @@ impl Xfs {
         let (c, found) = (&self.costs.mkdir, &self.costs.create);
         self.reserve_blocks(m).await?;
         let ticket = self.log.reserve(m, TR_MKDIR).await;
-        m.run(Account::System, c.reserve).await;
+        m.run(Account::System, c.reserve + self.parents.reserve()).await;
         m.lock(d.ilock, Side::Write).await;
         m.touch(d.line, Access::Write);
         m.touch(self.rotor, Access::Write);
@@ -94,7 +95,7 @@ impl Xfs {
         let times = (work, c.finish);
         let child = (self.inodes.inode(slot), new.new_chunk);
         self.enter_and_commit(m, d, name, group, child, times).await?;
-        self.log.committed(m, ticket).await;
+        self.end_name(m, ticket, &child.0, ParentChange::First).await;
         m.run(Account::System, c.release).await;
         let id = self.layout.borrow_mut().add_directory(d.id, new.ino);
         let dir = self.new_directory(id, slot);
@@ -130,7 +131,7 @@ impl Xfs {
         let c = &self.costs.create;
         self.reserve_blocks(m).await?;
         let ticket = self.log.reserve(m, TR_CREATE).await;
-        m.run(Account::System, c.reserve).await;
+        m.run(Account::System, c.reserve + self.parents.reserve()).await;
         m.lock(d.ilock, Side::Write).await;
         m.touch(d.line, Access::Write);
         m.run(Account::System, c.agi).await;
@@ -143,7 +144,7 @@ impl Xfs {
         let times = (work, c.finish);
         let child = (self.inodes.inode(slot), new.new_chunk);
         self.enter_and_commit(m, d, name, group, child, times).await?;
-        self.log.committed(m, ticket).await;
+        self.end_name(m, ticket, &child.0, ParentChange::First).await;
         m.run(Account::System, c.release).await;
         self.inodes.inode(slot).iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
@@ -177,7 +178,7 @@ impl Xfs {
             work = space.allocate + if new_blocks > 0 { space.new_dir_block } else { 0 };
             work += if new_chunk { space.chunk } else { 0 };
         }
-        m.run(Account::System, work + finish).await;
+        m.run(Account::System, work + finish + self.parents.intend()).await;
         self.commit_create(m, d, inode, group, (form, allocates), &buffers).await;
         group.unlock_inode_trees(m).await;
         unlock_all(m, &buffers).await;
@@ -220,7 +221,7 @@ impl Xfs {
     ) {
         let c = &self.costs.unlink;
         let ticket = self.log.reserve(m, TR_REMOVE).await;
-        m.run(Account::System, c.reserve).await;
+        m.run(Account::System, c.reserve + self.parents.reserve()).await;
         m.lock(d.ilock, Side::Write).await;
         m.touch(d.line, Access::Write);
         inode.ilock(m).await;
@@ -238,7 +239,7 @@ impl Xfs {
         group.agi.unlock(m).await;
         unlock_all(m, &buffers).await;
         unlock_all(m, &inodes).await;
-        self.end_commit(m, d, ticket, frees_blocks).await;
+        self.end_commit(m, d, ticket, frees_blocks, (&inode, ParentChange::Remove)).await;
         m.run(Account::System, c.release).await;
         inode.iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
@@ -263,7 +264,8 @@ impl Xfs {
         let buffers = self.directory_blocks(m, &[touches]);
         lock_all(m, &buffers).await;
         self.get_buffers(m, &touches).await;
-        m.run(Account::System, scan + self.costs.remove_name_time(form) + self.costs.unlink.finish).await;
+        let finish = self.costs.unlink.finish + self.parents.intend();
+        m.run(Account::System, scan + self.costs.remove_name_time(form) + finish).await;
         (form, buffers, frees_blocks)
     }
 
@@ -331,7 +333,7 @@ impl Xfs {
             logged = logged.and(new.item());
         }
         self.commit_rename(m, new, &renamed, logged, under).await;
-        self.end_commit(m, old, ticket, renamed.shrinks).await;
+        self.end_commit(m, old, ticket, renamed.shrinks, (&inode, ParentChange::Replace)).await;
         for &(_, ilock) in inodes.iter().rev() {
             m.unlock(ilock, Side::Write).await;
         }
@@ -357,7 +359,7 @@ impl Xfs {
             group.agf.lock(m).await;
             logged = logged.buffers(&[group.agf]).further(2);
         }
-        m.run(Account::System, under + renamed.time).await;
+        m.run(Account::System, under + renamed.time + self.parents.reserve() + self.parents.intend()).await;
         self.log.commit(m, logged).await;
         unlock_all(m, &renamed.buffers).await;
         if renamed.grows {
@@ -403,15 +405,28 @@ impl Xfs {
 
     /// The end of a commit, and where a directory's block was emptied, the rolled transaction that gives it back
     /// (`xfs_extent_free_finish_item`), still under the directory's ILOCK.
-    pub(super) async fn end_commit<M: Machine>(&self, m: &M, d: &XfsDirectory, ticket: Ticket, frees: bool) {
-        if !frees {
-            return self.log.committed(m, ticket).await;
+    pub(super) async fn end_commit<M: Machine>(
+        &self,
+        m: &M,
+        d: &XfsDirectory,
+        mut ticket: Ticket,
+        frees: bool,
+        (inode, change): (&Inode, ParentChange),
+    ) {
+        if frees {
+            ticket = self.finish_free(m, self.group_of(d.ino).agf, ticket, Logged::items([d.item()])).await;
         }
-        self.free_blocks(m, self.group_of(d.ino).agf, ticket, Logged::items([d.item()])).await;
+        self.end_name(m, ticket, inode, change).await;
     }
 
-    /// Blocks of a group go back in the rolled transaction, which also logs these items (`xfs_extent_free_finish_item`).
+    /// Blocks of a group go back in the rolled transaction, which also logs these items, and is the last.
     pub(super) async fn free_blocks<M: Machine>(&self, m: &M, agf: Buffer, ticket: Ticket, logged: Logged) {
+        let ticket = self.finish_free(m, agf, ticket, logged).await;
+        self.log.committed(m, ticket).await;
+    }
+
+    /// The same up to its end (`xfs_extent_free_finish_item`).
+    async fn finish_free<M: Machine>(&self, m: &M, agf: Buffer, ticket: Ticket, logged: Logged) -> Ticket {
         let ticket = self.log.rolled(m, ticket).await;
         let c = &self.costs.space;
         m.run(Account::System, c.roll + c.free_agf).await;
@@ -420,6 +435,6 @@ impl Xfs {
         self.log.commit(m, logged.buffers(&[agf]).further(2).freeing_extents()).await;
         m.run(Account::System, c.free_commit).await;
         agf.unlock(m).await;
-        self.log.committed(m, ticket).await;
+        ticket
     }
 }

@@ -69,24 +69,24 @@ impl Record for Mapping {
 
 impl BlockSource for Change<'_> {
     fn alloc(&mut self, near: BlockId) -> BlockId {
-        self.take_block(near, 0).expect("xfs_bmapi_minleft was kept free")
+        self.take_run((near, 1), 0).expect("xfs_bmapi_minleft was kept free")
     }
 
     fn free(&mut self, block: BlockId) {
-        self.groups.free_block(block, self.touches);
+        self.groups.free_run(block, 1, self.touches);
         self.freed_blocks += 1;
     }
 }
 
 impl Change<'_> {
-    fn take_block(&mut self, near: u64, minleft: u32) -> Result<u64, NoSpace> {
+    fn take_run(&mut self, wanted: (u64, u32), minleft: u32) -> Result<u64, NoSpace> {
         let (highest, touches) = (&mut self.highest_agno, &mut *self.touches);
         let block = self
             .groups
-            .alloc_block(near, minleft, self.total, highest, touches)
-            .or_else(|| self.groups.alloc_block(near, 0, 0, highest, touches))
+            .alloc_run(wanted, minleft, self.total, highest, touches)
+            .or_else(|| self.groups.alloc_run(wanted, 0, 0, highest, touches))
             .ok_or(NoSpace)?;
-        self.total = self.total.saturating_sub(1);
+        self.total = self.total.saturating_sub(wanted.1);
         self.new_blocks += 1;
         Ok(block)
     }
@@ -153,16 +153,32 @@ impl BlockMap {
         }
     }
 
-    /// Allocates a block for the hole at `offset` of the inode in block `inode` (`xfs_bmapi_write`).
-    pub fn grow(&mut self, inode: u64, offset: u32, change: &mut Change<'_>) -> Result<u64, NoSpace> {
+    /// Allocates `blocks` blocks for the hole at `offset` of the inode in block `inode` (`xfs_da_grow_inode_int`): in one run, else in runs as
+    /// long as there are. Returns the first.
+    pub fn grow(&mut self, inode: u64, offset: u32, blocks: u32, change: &mut Change<'_>) -> Result<u64, NoSpace> {
+        let (mut first, mut done) = (None, 0);
+        while done < blocks {
+            let run = (1..=blocks - done).rev();
+            let (start, len) = { run }
+                .find_map(|len| Some((self.grow_run(inode, offset + done, len, change).ok()?, len)))
+                .ok_or(NoSpace)?;
+            first = first.or(Some(start));
+            done += len;
+        }
+        let first = first.ok_or(NoSpace)?;
+        change.touches.allocate(first);
+        Ok(first)
+    }
+
+    /// One run of so many blocks (`xfs_bmapi_write` with `XFS_BMAPI_CONTIG`).
+    fn grow_run(&mut self, inode: u64, offset: u32, len: u32, change: &mut Change<'_>) -> Result<u64, NoSpace> {
         let at = self.extents.lookup(u64::from(offset));
         let minleft = self.tree.as_ref().map_or(1, |tree| tree.levels() as u32);
-        let near = self.adjacent(at, offset, change.groups).unwrap_or(inode);
-        let start = change.take_block(near, minleft)?;
-        self.add(at, Mapping { offset, start, len: 1 }, change);
-        change.touches.allocate(start);
+        let near = self.adjacent(at, (offset, len), change.groups).unwrap_or(inode);
+        let start = change.take_run((near, len), minleft)?;
+        self.add(at, Mapping { offset, start, len }, change);
         if self.tree.is_none() && self.extents.len() > self.inline_extents() {
-            let leaf = change.take_block(inode, 0)?;
+            let leaf = change.take_run((inode, 1), 0)?;
             change.touches.add(BlockKind::Bmbt, leaf);
             self.tree = Some(BTree::in_inode(
                 BMBT,
@@ -174,14 +190,25 @@ impl BlockMap {
         Ok(start)
     }
 
-    /// Frees the block at `offset` (`xfs_bunmapi`).
-    pub fn shrink(&mut self, offset: u32, change: &mut Change<'_>) {
+    /// Frees the blocks at `offset`, the last run first (`xfs_bunmapi`).
+    pub fn shrink(&mut self, offset: u32, blocks: u32, change: &mut Change<'_>) {
+        let mut end = offset + blocks;
+        while end > offset {
+            let last = *self.extents.get(self.extents.lookup(u64::from(end - 1))).expect("the blocks are mapped");
+            let start = last.offset.max(offset);
+            self.shrink_run(start, end - start, change);
+            end = start;
+        }
+    }
+
+    /// Frees blocks that lie in one extent.
+    fn shrink_run(&mut self, offset: u32, len: u32, change: &mut Change<'_>) {
         let at = self.extents.lookup(u64::from(offset));
-        let old = *self.extents.get(at).expect("the block is mapped");
+        let old = *self.extents.get(at).expect("the blocks are mapped");
         let before = Mapping { len: offset - old.offset, ..old };
-        let skip = before.len + 1;
-        let after = Mapping { offset: offset + 1, start: old.start + u64::from(skip), len: old.len - skip };
-        change.groups.free_block(old.start + u64::from(before.len), change.touches);
+        let skip = before.len + len;
+        let after = Mapping { offset: offset + len, start: old.start + u64::from(skip), len: old.len - skip };
+        change.groups.free_run(old.start + u64::from(before.len), len, change.touches);
         change.freed_blocks += 1;
         match (before.len, after.len) {
             (0, 0) => self.remove(at, change),
@@ -211,7 +238,8 @@ impl BlockMap {
 
     /// `xfs_bmap_adjacent`: the block that continues the extent before or leads to the one behind, whichever is
     /// nearer in the file.
-    fn adjacent(&self, at: Cursor, offset: u32, groups: &Groups) -> Option<u64> {
+    fn adjacent(&self, at: Cursor, (offset, len): (u32, u32), groups: &Groups) -> Option<u64> {
+        let near = GAP_UNITS * u64::from(len);
         let same_group = |a: u64, b: u64| groups.geometry.split_fsblock(a).0 == groups.geometry.split_fsblock(b).0;
         let valid = |block: u64, of: u64| {
             same_group(block, of) && groups.geometry.split_fsblock(block).1 < groups.geometry.agblocks
@@ -223,15 +251,15 @@ impl BlockMap {
             if !valid(end, prev.start) {
                 return None;
             }
-            let close = next.is_none() || gap <= GAP_UNITS;
+            let close = next.is_none() || gap <= near;
             Some(if close && valid(end + gap, prev.start) { (end + gap, gap) } else { (end, 2 * gap) })
         });
         let next = next.map(|next| {
             let gap = u64::from(next.offset - offset);
-            if gap <= GAP_UNITS && next.start >= gap && valid(next.start - gap, next.start) {
+            if gap <= near && next.start >= gap && valid(next.start - gap, next.start) {
                 (next.start - gap, gap)
-            } else if valid(next.start - 1, next.start) {
-                (next.start - 1, 2 * gap - 1)
+            } else if next.start >= u64::from(len) && valid(next.start - u64::from(len), next.start) {
+                (next.start - u64::from(len), 2 * gap - u64::from(len))
             } else {
                 (next.start, 2 * gap)
             }
@@ -252,12 +280,12 @@ impl BlockMap {
                 self.remove(at, change);
                 self.replace(
                     self.extents.lookup(u64::from(left.offset)),
-                    Mapping { len: left.len + 1 + right.len, ..left },
+                    Mapping { len: left.len + new.len + right.len, ..left },
                     change,
                 );
             }
-            (Some((before, left)), None) => self.replace(before, Mapping { len: left.len + 1, ..left }, change),
-            (None, Some(right)) => self.replace(at, Mapping { len: right.len + 1, ..new }, change),
+            (Some((before, left)), None) => self.replace(before, Mapping { len: left.len + new.len, ..left }, change),
+            (None, Some(right)) => self.replace(at, Mapping { len: right.len + new.len, ..new }, change),
             (None, None) => self.insert(new, change),
         }
     }

@@ -1,6 +1,7 @@
 //! The geometry of an XFS filesystem as `mkfs.xfs` 6.1 computes it: default options, 4 KiB blocks, 512-byte inodes,
 //! data without a stripe unit, internal log. Where the log's blocks lie is that of a log without a stripe unit, too.
 
+use super::directory::geometry::DirGeometry;
 use std::fmt;
 
 /// Bytes in a filesystem block.
@@ -115,6 +116,10 @@ pub struct Geometry {
     pub log_agno: u32,
     /// Greatest share of space that inodes may take, percent.
     pub imaxpct: u32,
+    /// Sizes in directories.
+    pub dir: DirGeometry,
+    /// Inodes know their names and in which directories they are (`XFS_SB_FEAT_INCOMPAT_PARENT`).
+    pub parent: bool,
 }
 
 impl Geometry {
@@ -156,7 +161,19 @@ impl Geometry {
             } else {
                 1
             },
+            dir: DirGeometry::default(),
+            parent: false,
         })
+    }
+
+    /// The same with directories of these sizes (`mkfs.xfs -n size=`).
+    pub fn with_directories(self, dir: DirGeometry) -> Self {
+        Self { dir, ..self }
+    }
+
+    /// The same with or without parent pointers (`mkfs.xfs -n parent=`).
+    pub fn with_parents(self, parent: bool) -> Self {
+        Self { parent, ..self }
     }
 
     /// Blocks of group `agno`.

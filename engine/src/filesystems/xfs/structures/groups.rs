@@ -33,12 +33,12 @@ impl Groups {
         Self { geometry: geometry.clone(), groups }
     }
 
-    /// One block near filesystem block `near` (`xfs_alloc_vextent_start_ag`): in its group the nearest, in the
+    /// So many blocks in one run near filesystem block `near` (`xfs_alloc_vextent_start_ag`): in its group the nearest, in the
     /// following groups the best fit. A transaction never goes back below `highest`, the group that it took its last
     /// block from (`t_highest_agno`), so that two of them cannot wait for each other's AGF.
-    pub fn alloc_block(
+    pub fn alloc_run(
         &mut self,
-        near: u64,
+        (near, len): (u64, u32),
         minleft: u32,
         total: u32,
         highest: &mut u32,
@@ -46,7 +46,7 @@ impl Groups {
     ) -> Option<u64> {
         let (agno, target) = self.geometry.split_fsblock(near);
         let start = agno.max(*highest);
-        let request = Request { minleft, total, ..Request::of(1) };
+        let request = Request { minleft, total, ..Request::of(len) };
         let mut agnos = (start..self.geometry.agcount).chain(*highest..start);
         let (agno, agbno) = agnos.find_map(|agno| {
             let space = &mut self.groups[agno as usize].space;
@@ -61,9 +61,9 @@ impl Groups {
         Some(self.geometry.fsblock(agno, agbno))
     }
 
-    /// Gives a block back.
-    pub fn free_block(&mut self, fsblock: u64, touches: &mut Touches) {
+    /// Gives a run of blocks back.
+    pub fn free_run(&mut self, fsblock: u64, len: u32, touches: &mut Touches) {
         let (agno, start) = self.geometry.split_fsblock(fsblock);
-        self.groups[agno as usize].space.free(Extent { start, len: 1 }, touches);
+        self.groups[agno as usize].space.free(Extent { start, len }, touches);
     }
 }

@@ -16,6 +16,9 @@ use super::touch::{BlockKind, Touches};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DirId(pub u32);
 
+/// Blocks that a new inode may need, and more than its chunk and trees do (`XFS_IALLOC_SPACE_RES`).
+const INODE_BLOCKS: u32 = 29;
+
 /// The root directory.
 pub const ROOT: DirId = DirId(0);
 
@@ -84,7 +87,7 @@ impl Layout {
     /// A fresh filesystem, mounted.
     pub fn new(geometry: &Geometry) -> Self {
         let root = geometry.root_ino();
-        let dirs = vec![Directory::new(root, root, inode_block(geometry, root), ROOT_FORK_SIZE)];
+        let dirs = vec![Directory::new(root, root, inode_block(geometry, root), ROOT_FORK_SIZE, geometry.dir)];
         let (free_dirs, files) = (Vec::new(), FileBlocks::default());
         Self { groups: Groups::new(geometry), dirs, free_dirs, files, rotor: 0, fork_size: DATA_FORK_SIZE }
     }
@@ -144,7 +147,8 @@ impl Layout {
     /// An empty directory in this inode, whose `..` is a link to `parent` (`xfs_dir_init`, `xfs_bumplink`).
     pub fn add_directory(&mut self, parent: DirId, ino: u64) -> DirId {
         self.dirs[parent.0 as usize].links += 1;
-        let new = Directory::new(ino, self.dir(parent).ino, inode_block(self.geometry(), ino), self.fork_size);
+        let (block, sizes) = (inode_block(self.geometry(), ino), self.geometry().dir);
+        let new = Directory::new(ino, self.dir(parent).ino, block, self.fork_size, sizes);
         if let Some(free) = self.free_dirs.pop() {
             self.dirs[free.0 as usize] = new;
             return free;
@@ -287,10 +291,10 @@ impl Layout {
 
     /// The space reservation of a create (`XFS_CREATE_SPACE_RES`), which no operation exceeds.
     pub(super) fn reserve(&self) -> Result<(), NoSpace> {
-        const BLOCKS: u32 = 64;
-        let plenty = 8192 + BLOCKS;
+        let blocks = INODE_BLOCKS + self.geometry().dir.enter_blocks();
+        let plenty = 8192 + blocks;
         let roomy = |group: &super::ag::AllocGroup| group.space.unreserved() > plenty;
-        if self.groups.groups.iter().any(roomy) || self.free_blocks() > u64::from(BLOCKS) {
+        if self.groups.groups.iter().any(roomy) || self.free_blocks() > u64::from(blocks) {
             Ok(())
         } else {
             Err(NoSpace)

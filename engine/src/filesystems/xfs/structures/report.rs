@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{json, Value};
 
 use crate::filesystems::xfs::structures::ag::AllocGroup;
+use crate::filesystems::xfs::structures::directory::geometry::DirGeometry;
 use crate::filesystems::xfs::structures::directory::Directory;
 use crate::filesystems::xfs::structures::geometry::{self, Geometry, GeometryError};
 use crate::filesystems::xfs::structures::inode_alloc::InodeChunk;
@@ -29,7 +30,7 @@ enum XfsRequest {
     Growth { size_bytes: u64, agcount: Option<u64>, dirs: u32, files: u32 },
     /// What a list of operations on named directories leaves.
     #[serde(rename = "xfs_script")]
-    Script { size_bytes: u64, agcount: Option<u64>, steps: Vec<Step> },
+    Script { size_bytes: u64, agcount: Option<u64>, dirblksize: Option<u64>, steps: Vec<Step> },
 }
 
 /// One operation of a script.
@@ -52,7 +53,11 @@ pub fn structure_report(request_json: &str) -> Result<String, String> {
         XfsRequest::Fresh { size_bytes, agcount } => fresh(&make(size_bytes, agcount)?),
         XfsRequest::Placement { size_bytes, agcount } => placement(&make(size_bytes, agcount)?)?,
         XfsRequest::Growth { size_bytes, agcount, dirs, files } => growth(&make(size_bytes, agcount)?, dirs, files)?,
-        XfsRequest::Script { size_bytes, agcount, steps } => script(&make(size_bytes, agcount)?, &steps)?,
+        XfsRequest::Script { size_bytes, agcount, dirblksize, steps } => {
+            let sizes =
+                dirblksize.map_or(Some(DirGeometry::default()), DirGeometry::new).ok_or("no such dirblksize")?;
+            script(&make(size_bytes, agcount)?.with_directories(sizes), &steps)?
+        }
     };
     Ok(answer.to_string())
 }

@@ -1,6 +1,7 @@
 //! What an operation touched: buffers in the order the kernel locks them.
 
 use crate::structures::btree::Touch;
+use std::ops::{BitOr, BitOrAssign};
 
 /// The kind of a metadata buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,6 +65,9 @@ const LOOKS_SHIFT: u32 = 60;
 /// Entries of a tree's block that are in a cache line: records and pairs of key and pointer take 8 to 16 bytes.
 const ENTRIES_PER_LINE: u32 = 4;
 
+/// Blocks of a directory of which one report can tell what is logged: as many as a transaction has of them.
+pub const LOGGED: usize = 10;
+
 /// New blocks that one report can hold: of data, the free index, and a leaf and a node for each half of a split.
 const NEW: usize = 8;
 
@@ -71,14 +75,17 @@ const NEW: usize = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Touches {
     packed: [u64; CAPACITY],
-    /// What a transaction logs of each, where that is told: of directories' blocks.
-    logged: [Chunks; CAPACITY],
     len: u8,
+    /// What a transaction logs of some of them, by their place: of directories' blocks.
+    logged: [(u8, Chunks); LOGGED],
+    logs: u8,
     /// Blocks of a directory that are new, and how many there are.
     new: [u64; NEW],
     news: u8,
     /// What tables of free runs were made anew from.
     scanned: Scanned,
+    /// Entries of hash indexes that gave way to a new one.
+    moved: u16,
 }
 
 /// Names and free runs of a block of a directory that are gone through for its largest runs (`xfs_dir2_data_freescan`).
@@ -93,13 +100,57 @@ pub struct Scanned {
 /// Bytes that a transaction logs at least of a buffer (`XFS_BLF_CHUNK`).
 pub const CHUNK: u16 = 128;
 
-/// Chunks of a block of 4 KiB that a transaction logs (`xfs_buf_item_log`), a bit for each.
-pub type Chunks = u32;
+/// Words of the map of a buffer's chunks: of 64 KiB, the largest block of a directory (`XFS_BLF_DATAMAP_SIZE`).
+const WORDS: usize = (64 << 10) / CHUNK as usize / u64::BITS as usize;
 
-/// The chunks of these bytes of a block.
+/// Chunks of a buffer that a transaction logs (`xfs_buf_item_log`, `blf_data_map`), a bit for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chunks([u64; WORDS]);
+
+impl Chunks {
+    /// No chunk.
+    pub const NONE: Self = Self([0; WORDS]);
+
+    /// How many they are.
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::NONE
+    }
+}
+
+impl BitOr for Chunks {
+    type Output = Self;
+
+    fn bitor(mut self, other: Self) -> Self {
+        self |= other;
+        self
+    }
+}
+
+impl BitOrAssign for Chunks {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(word, more)| *word |= more);
+    }
+}
+
+/// The chunks of these bytes of a buffer.
 pub fn chunks(bytes: std::ops::Range<usize>) -> Chunks {
     let (first, end) = (bytes.start / usize::from(CHUNK), bytes.end.div_ceil(CHUNK.into()));
-    (first..end.min(Chunks::BITS as usize)).fold(0, |map, chunk| map | 1 << chunk)
+    let mut map = Chunks::NONE;
+    for (word, start) in map.0.iter_mut().zip((0..).step_by(u64::BITS as usize)) {
+        let (low, high) = (first.clamp(start, start + 64) - start, end.clamp(start, start + 64) - start);
+        *word = ones(high) & !ones(low);
+    }
+    map
+}
+
+/// So many low bits.
+fn ones(bits: usize) -> u64 {
+    u64::MAX.checked_shr(u64::BITS - bits as u32).unwrap_or(0)
 }
 
 impl Touches {
@@ -119,14 +170,30 @@ impl Touches {
     /// Adds a buffer of which the transaction logs these chunks.
     pub fn log(&mut self, kind: BlockKind, fsblock: u64, chunks: Chunks) {
         self.add(kind, fsblock);
-        let at = self.iter().position(|touched| touched == (kind, fsblock));
-        at.into_iter().for_each(|at| self.logged[at] |= chunks);
+        let Some(at) = self.iter().position(|touched| touched == (kind, fsblock)) else { return };
+        let logs = usize::from(self.logs);
+        if let Some((_, logged)) = self.logged[..logs].iter_mut().find(|(place, _)| usize::from(*place) == at) {
+            *logged |= chunks;
+        } else if logs < LOGGED && !chunks.is_empty() {
+            self.logged[logs] = (at as u8, chunks);
+            self.logs += 1;
+        }
     }
 
     /// A block of a directory was gone through.
     pub fn scan(&mut self, Scanned { names, runs }: Scanned) {
         self.scanned.names += names;
         self.scanned.runs += runs;
+    }
+
+    /// So many entries of a hash index moved (`xfs_dir3_leaf_find_entry`).
+    pub fn shift(&mut self, entries: usize) {
+        self.moved += entries as u16;
+    }
+
+    /// Entries of hash indexes that moved.
+    pub fn shifted(&self) -> u16 {
+        self.moved
     }
 
     /// What of directories' blocks was gone through.
@@ -149,7 +216,10 @@ impl Touches {
 
     /// Kind and filesystem block number of each buffer, and what is logged of it.
     pub fn logged(&self) -> impl Iterator<Item = (BlockKind, u64, Chunks)> + '_ {
-        self.iter().zip(self.logged).map(|((kind, fsblock), chunks)| (kind, fsblock, chunks))
+        self.iter().zip(0..).map(|((kind, fsblock), at)| {
+            let logged = self.logged[..usize::from(self.logs)].iter().find(|(place, _)| *place == at);
+            (kind, fsblock, logged.map_or(Chunks::NONE, |(_, chunks)| *chunks))
+        })
     }
 
     fn add_searched(&mut self, kind: BlockKind, fsblock: u64, looks: u32) {
@@ -192,5 +262,21 @@ impl Touches {
     /// Whether no buffer was touched.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_those_of_which_some_byte_is_meant() {
+        let count = |bytes| chunks(bytes).count();
+        assert_eq!(
+            [count(0..64), count(127..129), count(4..4), count(0..4096), count(100..65_536)],
+            [1, 2, 1, 32, 512]
+        );
+        assert_eq!((chunks(0..128) | chunks(8192..8193) | chunks(8200..8320)).count(), 3);
+        assert!(Chunks::NONE.is_empty() && !chunks(65_535..65_536).is_empty());
     }
 }

@@ -21,9 +21,9 @@ pub type Lsn = u64;
 const NONE: ItemId = 0;
 
 /// Bytes that an item takes in a context: an inode; a buffer with one chunk; the most. Each further chunk takes its bytes.
-const INODE: u16 = 256;
-const BUFFER: u16 = 180;
-const BLOCK: u16 = 4096;
+const INODE: u32 = 256;
+const BUFFER: u32 = 180;
+const BLOCK: u32 = 4096;
 /// 256 blocks of 512 bytes.
 const LEAST_FREE: u64 = 128 << 10;
 
@@ -44,7 +44,7 @@ struct LogItem {
     subject: Subject,
     /// The context that it was last logged in, and its bytes there.
     sequence: u32,
-    bytes: u16,
+    bytes: u32,
     /// A buffer's chunks that were logged since it was written.
     chunks: Chunks,
     /// Contexts that have it and are not yet on disk.
@@ -121,7 +121,7 @@ impl LogItem {
             subject,
             sequence: 0,
             bytes: 0,
-            chunks: 0,
+            chunks: Chunks::NONE,
             pins: 0,
             lsn: 0,
             flushed: 0,
@@ -204,21 +204,30 @@ impl Ail {
     /// before have.
     pub fn log(&mut self, item: Item, sequence: u32) -> (Option<ItemId>, u64) {
         let id = self.of(item);
-        let told = if let Item::Buffer(buffer) = item { buffer.chunks } else { 0 };
+        let told = if let Item::Buffer(buffer) = item { buffer.chunks } else { Chunks::NONE };
         let it = self.at_mut(id);
         (it.joined, it.chunks) = (false, it.chunks | told);
-        let further = it.chunks.count_ones().saturating_sub(1) as u16;
+        let further = it.chunks.count().saturating_sub(1);
         let (first, most) = match it.subject {
             Subject::Inode { .. } => (INODE, INODE),
-            _ => (BUFFER + CHUNK * further, BLOCK),
+            _ => (BUFFER + u32::from(CHUNK) * further, BLOCK),
         };
         let again = it.sequence == sequence;
         let before = if again { it.bytes } else { 0 };
-        let more =
-            if again && told == 0 { CHUNK.min(most.saturating_sub(before)) } else { first.saturating_sub(before) };
+        let more = if again && told.is_empty() {
+            u32::from(CHUNK).min(most.saturating_sub(before))
+        } else {
+            first.saturating_sub(before)
+        };
         (it.sequence, it.bytes) = (sequence, before + more);
         it.pins += u8::from(!again);
         ((!again).then_some(id), more.into())
+    }
+
+    /// Chunks of a buffer that each context has.
+    pub fn chunks_of(&mut self, item: Item) -> u32 {
+        let id = self.of(item);
+        self.at(id).chunks.count()
     }
 
     /// A buffer's lines stand for another block from now on, which was not logged before.

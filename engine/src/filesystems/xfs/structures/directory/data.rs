@@ -2,8 +2,6 @@
 
 use crate::filesystems::xfs::structures::touch::{chunks, Chunks, Scanned};
 
-/// Bytes in a directory block.
-pub const DIR_BLOCK: usize = 4096;
 /// Bytes of the header of a data block; the first entry follows.
 pub const DATA_HEADER: usize = 64;
 const FREE_TAG: u16 = 0xffff;
@@ -33,7 +31,7 @@ impl FreeRun {
 pub struct DataBlock {
     /// Its filesystem block number.
     pub fsblock: u64,
-    bytes: Box<[u8; DIR_BLOCK]>,
+    bytes: Box<[u8]>,
     best: [FreeRun; 3],
     /// Where entries must end: the block's end, or the hash index of a block-form directory.
     end: usize,
@@ -41,9 +39,9 @@ pub struct DataBlock {
 }
 
 impl DataBlock {
-    /// An empty block whose entries end at `end`.
-    pub fn new(fsblock: u64, end: usize) -> Self {
-        let bytes = Box::new([0; DIR_BLOCK]);
+    /// An empty block of so many bytes whose entries end at `end`.
+    pub fn new(fsblock: u64, bytes: usize, end: usize) -> Self {
+        let bytes = vec![0; bytes].into_boxed_slice();
         let mut block = Self { fsblock, bytes, best: Default::default(), end, scanned: Scanned::default() };
         block.write_free(DATA_HEADER, end - DATA_HEADER);
         block.scan_free();
@@ -63,7 +61,7 @@ impl DataBlock {
 
     /// Whether no entry is left in a block that has no hash index.
     pub fn is_empty(&self) -> bool {
-        usize::from(self.longest()) == DIR_BLOCK - DATA_HEADER
+        usize::from(self.longest()) == self.bytes.len() - DATA_HEADER
     }
 
     /// Where entries must end.

@@ -1,7 +1,8 @@
 //! The forms that are smaller than a tree of index blocks, and how one becomes another (`xfs_dir2_sf.c`, `xfs_dir2_block.c`,
 //! `xfs_dir2_leaf.c`).
 
-use super::data::{entry_size, DataBlock, FreeRun, DATA_HEADER, DIR_BLOCK};
+use super::data::{entry_size, DataBlock, FreeRun, DATA_HEADER};
+use super::geometry::DirGeometry;
 use super::hash::{name_hash, HashEntries, HashEntry};
 use super::node::NodeIndex;
 use super::short::ShortForm;
@@ -24,9 +25,10 @@ impl Directory {
     pub(super) fn short_to_block(&mut self, change: &mut Change<'_>) -> Result<(), NoSpace> {
         let Body::Short(short) = &self.body else { unreachable!() };
         let db = self.storage.grow_data(change)?;
-        let end = DIR_BLOCK - BLOCK_TAIL - HASH_ENTRY * (short.count() + 2);
+        let bytes = self.storage.sizes.bytes();
+        let end = bytes - BLOCK_TAIL - HASH_ENTRY * (short.count() + 2);
         let fsblock = self.storage.fsblock(db);
-        let mut block = DataBlock::new(fsblock, end);
+        let mut block = DataBlock::new(fsblock, bytes, end);
         let mut index = HashEntries::default();
         let mut at = DATA_HEADER;
         let dots = [(DATA_HEADER, b".".as_slice(), self.ino), (DATA_HEADER + 16, b"..", short.parent())];
@@ -36,7 +38,7 @@ impl Directory {
             at = offset + entry_size(name.len());
         }
         block.finish_building(at);
-        change.touches.log(BlockKind::DirBlock, fsblock, chunks(0..at + 4) | chunks(end..DIR_BLOCK));
+        change.touches.log(BlockKind::DirBlock, fsblock, chunks(0..at + 4) | chunks(end..bytes));
         self.storage.data[db] = Some(block);
         self.body = Body::Block(index);
         Ok(())
@@ -64,12 +66,13 @@ impl Directory {
     /// `xfs_dir2_block_to_leaf`.
     pub(super) fn block_to_leaf(&mut self, change: &mut Change<'_>) -> Result<(), NoSpace> {
         let Body::Block(index) = &mut self.body else { unreachable!() };
-        let fsblock = self.storage.map.grow(self.storage.inode_block, LEAF_OFFSET, change)?;
-        change.touches.log(BlockKind::DirLeaf, fsblock, leaf_chunks(0..index.len()));
+        let fsblock = self.storage.grow(LEAF_OFFSET, 0, change)?;
+        let sizes = self.storage.sizes;
+        change.touches.log(BlockKind::DirLeaf, fsblock, leaf_chunks(0..index.len(), sizes));
         let block = self.storage.data[0].as_mut().expect("a block-form directory has one block");
-        let freed = chunks(block.end()..block.end() + 4) | chunks(DIR_BLOCK - 2..DIR_BLOCK);
+        let freed = chunks(block.end()..block.end() + 4) | chunks(sizes.bytes() - 2..sizes.bytes());
         change.touches.log(BlockKind::DirBlock, block.fsblock, chunks(0..DATA_HEADER) | freed);
-        block.move_end(DIR_BLOCK);
+        block.move_end(sizes.bytes());
         let bests = vec![block.longest()];
         self.body = Body::Leaf { fsblock, index: std::mem::take(index), bests };
         Ok(())
@@ -83,6 +86,7 @@ impl Directory {
         ino: u64,
         change: &mut Change<'_>,
     ) -> Result<bool, NoSpace> {
+        let sizes = self.storage.sizes;
         let Body::Leaf { fsblock, index, bests } = &mut self.body else { unreachable!() };
         change.touches.add(BlockKind::DirLeaf, *fsblock);
         let mut at = index.search(hash);
@@ -90,7 +94,7 @@ impl Directory {
         let candidate = leaf_choose(index, bests, at, hash, size);
         let found = candidate.filter(|&db| bests[db] != NO_BLOCK);
         let need = if index.stale() == 0 { HASH_ENTRY } else { 0 } + if candidate.is_none() { BEST } else { 0 };
-        if DIR_BLOCK - leaf_size(index.len(), bests.len()) < need {
+        if sizes.bytes() - leaf_size(index.len(), bests.len()) < need {
             if index.stale() <= 1 {
                 return Ok(false);
             }
@@ -109,7 +113,8 @@ impl Directory {
         let offset = self.storage.add_entry(db, name, ino, change.touches);
         bests[db] = self.storage.block(db).longest();
         let moved = index.insert(at, HashEntry::new(hash, db, offset));
-        change.touches.log(BlockKind::DirLeaf, *fsblock, leaf_chunks(moved));
+        change.touches.shift(moved.len());
+        change.touches.log(BlockKind::DirLeaf, *fsblock, leaf_chunks(moved, sizes));
         Ok(true)
     }
 
@@ -122,7 +127,7 @@ impl Directory {
         }
         let (at, (db, offset), ino) = find_in(index, &self.storage, name, hash)?;
         index.kill(at);
-        change.touches.log(BlockKind::DirLeaf, *fsblock, leaf_chunks(at..at + 1));
+        change.touches.log(BlockKind::DirLeaf, *fsblock, leaf_chunks(at..at + 1, self.storage.sizes));
         let block = self.storage.block(db);
         let removed = block.remove(offset);
         change.touches.scan(block.take_scanned());
@@ -147,12 +152,12 @@ impl Directory {
         if block.tail().is_none_or(|tail| usize::from(tail.len) < need) {
             return;
         }
-        block.move_end(DIR_BLOCK - need);
+        block.move_end(self.storage.sizes.bytes() - need);
         index.compact();
         let index = std::mem::take(index);
-        let logged = chunks(0..DATA_HEADER) | block_chunks(&index, 0..index.len());
+        let logged = chunks(0..DATA_HEADER) | block_chunks(&index, 0..index.len(), self.storage.sizes);
         change.touches.log(BlockKind::DirData, block.fsblock, logged);
-        self.storage.map.shrink(LEAF_OFFSET, change);
+        self.storage.shrink(LEAF_OFFSET, 0, change);
         self.body = Body::Block(index);
         self.block_to_short(change);
     }
@@ -162,10 +167,10 @@ impl Directory {
     /// `xfs_dir2_leaf_to_node`.
     pub(super) fn leaf_to_node(&mut self, change: &mut Change<'_>) -> Result<(), NoSpace> {
         let Body::Leaf { fsblock, index, bests } = &mut self.body else { unreachable!() };
-        let free = self.storage.map.grow(self.storage.inode_block, FREE_OFFSET, change)?;
+        let free = self.storage.grow(FREE_OFFSET, 0, change)?;
         change.touches.log(BlockKind::DirFree, free, chunks(0..LEAF_HEADER + BEST * bests.len()));
         let (index, bests) = (std::mem::take(index), std::mem::take(bests));
-        self.body = Body::Node(NodeIndex::new(*fsblock, index, free, bests));
+        self.body = Body::Node(NodeIndex::new(*fsblock, index, free, bests, self.storage.sizes));
         Ok(())
     }
 
@@ -174,12 +179,12 @@ impl Directory {
         let Body::Node(node) = &mut self.body else { unreachable!() };
         node.trim_free(&mut self.storage, change);
         let Some((live, bests)) = node.only_blocks() else { return };
-        if leaf_size(live, bests) > DIR_BLOCK {
+        if leaf_size(live, bests) > self.storage.sizes.bytes() {
             return;
         }
         let (fsblock, index, bests) = node.take_only_blocks();
-        self.storage.map.shrink(FREE_OFFSET, change);
-        change.touches.log(BlockKind::DirLeaf, fsblock, leaf_chunks(0..index.len()));
+        self.storage.shrink(FREE_OFFSET, 0, change);
+        change.touches.log(BlockKind::DirLeaf, fsblock, leaf_chunks(0..index.len(), self.storage.sizes));
         self.body = Body::Leaf { fsblock, index, bests };
         self.leaf_to_block(change);
     }
@@ -224,6 +229,7 @@ pub(super) fn block_add(
     ino: u64,
     touches: &mut Touches,
 ) -> bool {
+    let sizes = storage.sizes;
     let block = storage.block(0);
     touches.add(BlockKind::DirBlock, block.fsblock);
     let size = entry_size(name.len());
@@ -232,7 +238,7 @@ pub(super) fn block_add(
     match need {
         BlockSpace::Compact(_) => {
             at = index.compact_but_one(at);
-            block.move_end(DIR_BLOCK - BLOCK_TAIL - HASH_ENTRY * index.len());
+            block.move_end(sizes.bytes() - BLOCK_TAIL - HASH_ENTRY * index.len());
         }
         BlockSpace::Free(_) if index.stale() == 0 => block.move_end(block.end() - HASH_ENTRY),
         BlockSpace::Free(_) => {}
@@ -242,20 +248,23 @@ pub(super) fn block_add(
     touches.scan(block.take_scanned());
     let stale = index.stale() > 0;
     let moved = index.insert(at, HashEntry::new(hash, 0, offset));
-    let entries = block_chunks(index, if stale { moved } else { 0..at + 1 });
+    let changed = if stale { moved } else { 0..at + 1 };
+    touches.shift(changed.len());
+    let entries = block_chunks(index, changed, sizes);
     touches.log(BlockKind::DirBlock, block.fsblock, added | entries);
     true
 }
 
 /// What is logged of the block of a hash index: its header, these entries, and the longest runs at its end.
-fn leaf_chunks(entries: Range<usize>) -> Chunks {
-    index_chunks(entries) | chunks(DIR_BLOCK - LEAF_TAIL..DIR_BLOCK)
+fn leaf_chunks(entries: Range<usize>, sizes: DirGeometry) -> Chunks {
+    index_chunks(entries) | chunks(sizes.bytes() - LEAF_TAIL..sizes.bytes())
 }
 
 /// What is logged of the index of a block-form directory, which grows downwards: these entries, and their numbers at the end.
-pub(super) fn block_chunks(index: &HashEntries, entries: Range<usize>) -> Chunks {
-    let place = |entry| DIR_BLOCK - BLOCK_TAIL - HASH_ENTRY * (index.len() - entry);
-    chunks(place(entries.start)..place(entries.end)) | chunks(DIR_BLOCK - BLOCK_TAIL..DIR_BLOCK)
+pub(super) fn block_chunks(index: &HashEntries, entries: Range<usize>, sizes: DirGeometry) -> Chunks {
+    let tail = sizes.bytes() - BLOCK_TAIL;
+    let place = |entry| tail - HASH_ENTRY * (index.len() - entry);
+    chunks(place(entries.start)..place(entries.end)) | chunks(tail..sizes.bytes())
 }
 
 enum BlockSpace {

@@ -16,13 +16,14 @@ pub fn name_hash(name: &[u8]) -> u32 {
 pub struct HashEntry {
     /// Hash of the name.
     pub hash: u32,
-    /// Data block and offset (`xfs_dir2_dataptr_t`): bytes from the start of the directory, divided by 8.
+    /// Data block and offset, divided by 8 (`xfs_dir2_dataptr_t`).
     pub address: u32,
 }
 
 /// `XFS_DIR2_NULL_DATAPTR`.
 const STALE: u32 = 0;
-const ADDRESS_BITS: u32 = 9;
+/// Bits of the offset in a block of 64 KiB, the largest: smaller blocks are numbered as if they lay that far apart.
+const ADDRESS_BITS: u32 = 13;
 
 impl HashEntry {
     /// The entry for a name with this hash at `offset` of data block `block`.

@@ -5,6 +5,7 @@ pub mod checked;
 pub mod data;
 mod forms;
 mod free;
+pub mod geometry;
 pub mod hash;
 mod node;
 mod short;
@@ -13,8 +14,9 @@ mod storage;
 use super::bmap::{BlockMap, Change, DATA_FORK_SIZE, ROOT_FORK_SIZE};
 use super::groups::{Groups, NoSpace};
 use super::touch::{BlockKind, Touches};
-use data::{DataBlock, DIR_BLOCK};
+use data::DataBlock;
 use forms::{block_add, block_chunks, find_in};
+use geometry::DirGeometry;
 use hash::{name_hash, HashEntries, HashEntry};
 use node::NodeIndex;
 use short::ShortForm;
@@ -22,8 +24,6 @@ use storage::Storage;
 
 /// Bytes of a shortform entry with a name of one letter; spares the count of a block that cannot fit the inode.
 const SHORTEST_ENTRY: usize = 9;
-/// `XFS_DIRENTER_SPACE_RES`: 7 blocks and 4 levels of map for each.
-const ENTER_BLOCKS: u32 = 35;
 
 /// The shape of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub struct DirTouch {
 pub struct DirBlocks {
     /// Bytes (`core.size`).
     pub size: u64,
-    /// All blocks (`core.nblocks`).
+    /// All blocks of the filesystem (`core.nblocks`).
     pub blocks: usize,
     /// Data blocks.
     pub data: usize,
@@ -101,8 +101,8 @@ pub struct Directory {
 impl Directory {
     /// An empty directory in inode `ino`, which is in filesystem block `inode_block` and has a data fork of
     /// `fork_size` bytes.
-    pub fn new(ino: u64, parent: u64, inode_block: u64, fork_size: usize) -> Self {
-        let storage = Storage { inode_block, map: BlockMap::new(fork_size), data: Vec::new() };
+    pub fn new(ino: u64, parent: u64, inode_block: u64, fork_size: usize, sizes: DirGeometry) -> Self {
+        let storage = Storage { sizes, inode_block, map: BlockMap::new(fork_size), data: Vec::new() };
         Self { ino, storage, body: Body::Short(ShortForm::new(parent)), names: 0, links: 2 }
     }
 
@@ -165,10 +165,11 @@ impl Directory {
         let map = self.storage.map.tree_blocks();
         let size = match &self.body {
             Body::Short(short) => short.size() as u64,
-            _ => (self.storage.data.len() * DIR_BLOCK) as u64,
+            _ => (self.storage.data.len() * self.storage.sizes.bytes()) as u64,
         };
         let extents = self.storage.map.extents();
-        DirBlocks { size, blocks: data + index + free + map, data, index, free, extents, map }
+        let blocks = (data + index + free) * self.storage.sizes.blocks as usize + map;
+        DirBlocks { size, blocks, data, index, free, extents, map }
     }
 
     /// `di_format`: 1 local, 2 extents, 3 B-tree.
@@ -245,7 +246,7 @@ impl Directory {
         let mut change = Change {
             groups,
             touches: &mut touches,
-            total: ENTER_BLOCKS,
+            total: self.storage.sizes.enter_blocks(),
             highest_agno: 0,
             new_blocks: 0,
             freed_blocks: 0,
@@ -277,7 +278,7 @@ impl Directory {
 
     fn add_name(&mut self, name: &[u8], hash: u32, ino: u64, change: &mut Change<'_>) -> Result<(), NoSpace> {
         if let Body::Short(short) = &mut self.body {
-            if short.add(name, ino, self.storage.map.fork_size()) {
+            if short.add(name, ino, self.storage.map.fork_size(), self.storage.sizes.bytes()) {
                 return Ok(());
             }
             self.short_to_block(change)?;
@@ -308,7 +309,7 @@ impl Directory {
                 let removed = block.remove(offset.1);
                 change.touches.scan(block.take_scanned());
                 index.kill(at);
-                let logged = removed | block_chunks(index, at..at + 1);
+                let logged = removed | block_chunks(index, at..at + 1, self.storage.sizes);
                 change.touches.log(BlockKind::DirBlock, self.storage.fsblock(0), logged);
                 if SHORTEST_ENTRY * (index.live() - 2) < DATA_FORK_SIZE.max(ROOT_FORK_SIZE) {
                     self.block_to_short(change);

@@ -1,6 +1,6 @@
 //! A directory that fits into its inode (`xfs_dir2_sf.c`).
 
-use super::data::{entry_size, DATA_HEADER, DIR_BLOCK};
+use super::data::{entry_size, DATA_HEADER};
 
 /// First offset after `.` and `..` in the block that the directory would become.
 const FIRST_OFFSET: usize = DATA_HEADER + 32;
@@ -66,9 +66,9 @@ impl ShortForm {
         self.entries().find(|entry| entry.1 == name).map(|entry| entry.2)
     }
 
-    /// Adds a name; false when more than `fork_size` bytes are needed, so that the directory must become a block
+    /// Adds a name; false when more than `fork_size` bytes are needed, or more than the `block` that it would become has, so that it must
     /// (`xfs_dir2_sf_addname`).
-    pub fn add(&mut self, name: &[u8], ino: u64, fork_size: usize) -> bool {
+    pub fn add(&mut self, name: &[u8], ino: u64, fork_size: usize, block: usize) -> bool {
         let large = self.large + usize::from(is_large(ino));
         if on_disk(self.count + 1, self.name_bytes + name.len(), large) > fork_size {
             return false;
@@ -86,8 +86,8 @@ impl ShortForm {
         }
         let used = end + 8 * (self.count + 3) + 8;
         let (offset, at) = match hole {
-            _ if used + size <= DIR_BLOCK => (end, at),
-            Some(hole) if used <= DIR_BLOCK => hole,
+            _ if used + size <= block => (end, at),
+            Some(hole) if used <= block => hole,
             _ => return false,
         };
         self.insert(at, offset, name, ino);

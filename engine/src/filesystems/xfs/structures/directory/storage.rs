@@ -1,6 +1,7 @@
 //! The data blocks of a directory with more than its inode, where they are, and what all forms of its index have in common.
 
-use super::data::{DataBlock, DIR_BLOCK};
+use super::data::DataBlock;
+use super::geometry::DirGeometry;
 use crate::filesystems::xfs::structures::bmap::{BlockMap, Change};
 use crate::filesystems::xfs::structures::groups::NoSpace;
 use crate::filesystems::xfs::structures::touch::{chunks, BlockKind, Chunks, Touches};
@@ -21,6 +22,7 @@ pub(super) const NO_BLOCK: u16 = u16::MAX;
 /// The directory's data blocks and where they are.
 #[derive(Clone, Debug)]
 pub(super) struct Storage {
+    pub(super) sizes: DirGeometry,
     pub(super) inode_block: u64,
     pub(super) map: BlockMap,
     pub(super) data: Vec<Option<DataBlock>>,
@@ -30,14 +32,25 @@ impl Storage {
     /// `xfs_dir2_grow_inode` for the data part: a block in the first hole.
     pub(super) fn grow_data(&mut self, change: &mut Change<'_>) -> Result<usize, NoSpace> {
         let db = first_hole(&self.data);
-        let fsblock = self.map.grow(self.inode_block, db as u32, change)?;
-        put(&mut self.data, db, DataBlock::new(fsblock, DIR_BLOCK));
+        let fsblock = self.grow(0, db, change)?;
+        let bytes = self.sizes.bytes();
+        put(&mut self.data, db, DataBlock::new(fsblock, bytes, bytes));
         Ok(db)
+    }
+
+    /// The `nth` block of the part that begins at `part` (`xfs_da_grow_inode_int`).
+    pub(super) fn grow(&mut self, part: u32, nth: usize, change: &mut Change<'_>) -> Result<u64, NoSpace> {
+        self.map.grow(self.inode_block, self.sizes.offset(part, nth), self.sizes.blocks, change)
+    }
+
+    /// It is given back.
+    pub(super) fn shrink(&mut self, part: u32, nth: usize, change: &mut Change<'_>) {
+        self.map.shrink(self.sizes.offset(part, nth), self.sizes.blocks, change);
     }
 
     /// `xfs_dir2_shrink_inode` for the data part.
     pub(super) fn shrink_data(&mut self, db: usize, change: &mut Change<'_>) {
-        self.map.shrink(db as u32, change);
+        self.shrink(0, db, change);
         self.data[db] = None;
         while self.data.last().is_some_and(Option::is_none) {
             self.data.pop();

@@ -1,19 +1,16 @@
 //! Splitting and joining the blocks of the index (`xfs_da_btree.c`).
 
-use super::{DaBlock, NodeIndex, Path, ENTRIES_MAX, NIL};
+use super::{DaBlock, NodeIndex, Path, NIL};
 use crate::filesystems::xfs::structures::bmap::Change;
-use crate::filesystems::xfs::structures::directory::data::DIR_BLOCK;
 use crate::filesystems::xfs::structures::directory::hash::HashEntry;
-use crate::filesystems::xfs::structures::directory::storage::{
-    first_hole, put, Storage, HASH_ENTRY, LEAF_HEADER, LEAF_OFFSET,
-};
+use crate::filesystems::xfs::structures::directory::storage::{first_hole, put, Storage, LEAF_OFFSET};
 use crate::filesystems::xfs::structures::groups::NoSpace;
 use crate::filesystems::xfs::structures::touch::Touches;
 
 impl NodeIndex {
     fn grow(&mut self, level: usize, storage: &mut Storage, change: &mut Change<'_>) -> Result<u32, NoSpace> {
         let slot = first_hole(&self.tree);
-        let fsblock = storage.map.grow(storage.inode_block, LEAF_OFFSET + slot as u32, change)?;
+        let fsblock = storage.grow(LEAF_OFFSET, slot, change)?;
         let block = DaBlock::new(fsblock, level);
         block.touch(change.touches);
         put(&mut self.tree, slot, block);
@@ -72,9 +69,9 @@ impl NodeIndex {
         change: &mut Change<'_>,
     ) -> Result<Option<u32>, NoSpace> {
         let mut new = None;
-        if self.da(at.0).node.len() == ENTRIES_MAX {
+        if self.da(at.0).node.len() == self.sizes.entries() {
             let right = self.grow(self.da(at.0).level, storage, change)?;
-            let keep = ENTRIES_MAX - ENTRIES_MAX / 2;
+            let keep = self.sizes.entries() - self.sizes.entries() / 2;
             let moved = self.da_mut(at.0).node.split_off(keep);
             self.da_mut(right).node = moved;
             self.link_after(at.0, right);
@@ -170,10 +167,10 @@ impl NodeIndex {
         let block = self.da(slot);
         let (count, most, sum) = match block.level {
             0 => {
-                let half = (DIR_BLOCK / 2 - LEAF_HEADER) / HASH_ENTRY;
-                (block.leaf.live(), half, (DIR_BLOCK - DIR_BLOCK / 4) / HASH_ENTRY)
+                let (half, both) = self.sizes.joined_entries();
+                (block.leaf.live(), half, both)
             }
-            _ => (block.node.len(), ENTRIES_MAX / 2, ENTRIES_MAX - ENTRIES_MAX / 4),
+            _ => (block.node.len(), self.sizes.entries() / 2, self.sizes.entries() - self.sizes.entries() / 4),
         };
         if count > most {
             return None;
@@ -223,7 +220,7 @@ impl NodeIndex {
     }
 
     fn shrink(&mut self, slot: u32, storage: &mut Storage, change: &mut Change<'_>) {
-        storage.map.shrink(LEAF_OFFSET + slot, change);
+        storage.shrink(LEAF_OFFSET, slot as usize, change);
         self.tree[slot as usize] = None;
         while self.tree.last().is_some_and(Option::is_none) {
             self.tree.pop();

@@ -2,8 +2,9 @@
 
 mod balance;
 
-use super::data::{entry_size, DataBlock, DIR_BLOCK};
+use super::data::{entry_size, DataBlock};
 use super::free::{FreeIndex, Looked};
+use super::geometry::DirGeometry;
 use super::hash::{HashEntries, HashEntry};
 use super::storage::{index_chunks, Storage, HASH_ENTRY, LEAF_HEADER};
 use crate::filesystems::xfs::structures::bmap::Change;
@@ -11,10 +12,6 @@ use crate::filesystems::xfs::structures::groups::NoSpace;
 use crate::filesystems::xfs::structures::touch::{BlockKind, Touches};
 use std::ops::Range;
 
-/// Hash entries in a leaf, and children of a node (`leaf_max_ents`, `node_ents`).
-const ENTRIES_MAX: usize = (DIR_BLOCK - LEAF_HEADER) / HASH_ENTRY;
-/// A leaf with fewer bytes in use is tried to be joined (`magicpct`, 37 %).
-const JOIN_BYTES: usize = DIR_BLOCK * 37 / 100;
 const NIL: u32 = u32::MAX;
 /// `XFS_DA_NODE_MAXDEPTH`.
 const MAX_DEPTH: usize = 5;
@@ -93,12 +90,13 @@ pub(crate) struct NodeIndex {
     /// Blocks of the leaf part of the directory by their place there; the root is the first.
     tree: Vec<Option<DaBlock>>,
     free: FreeIndex,
+    sizes: DirGeometry,
 }
 
 impl NodeIndex {
-    pub(super) fn new(fsblock: u64, leaf: HashEntries, free: u64, bests: Vec<u16>) -> Self {
+    pub(super) fn new(fsblock: u64, leaf: HashEntries, free: u64, bests: Vec<u16>, sizes: DirGeometry) -> Self {
         let root = DaBlock { leaf, ..DaBlock::new(fsblock, 0) };
-        Self { tree: vec![Some(root)], free: FreeIndex::new(free, bests) }
+        Self { tree: vec![Some(root)], free: FreeIndex::new(free, bests, sizes), sizes }
     }
 
     pub(super) fn index_blocks(&self) -> usize {
@@ -196,7 +194,7 @@ impl NodeIndex {
             }
         }
         self.fix_hash_path(&path, path.active, change.touches);
-        if bytes < JOIN_BYTES && path.active > 1 {
+        if bytes < self.sizes.join_bytes() && path.active > 1 {
             self.join(&mut path, storage, change);
         }
         Some(ino)
@@ -234,7 +232,9 @@ impl NodeIndex {
                 if (block.back, block.forw) != (back, forw) {
                     return Err(format!("hash block {slot}: wrong sibling links"));
                 }
-                if block.leaf.len().max(block.node.len()) > ENTRIES_MAX || block.level > 0 && block.node.is_empty() {
+                if block.leaf.len().max(block.node.len()) > self.sizes.entries()
+                    || block.level > 0 && block.node.is_empty()
+                {
                     return Err(format!("hash block {slot}: wrong number of entries"));
                 }
                 for &(hash, child) in &block.node {
@@ -345,15 +345,17 @@ impl NodeIndex {
 
     /// `xfs_dir2_leafn_add`; false when the leaf is full.
     fn leaf_insert(&mut self, slot: u32, mut index: usize, entry: HashEntry, touches: &mut Touches) -> bool {
+        let most = self.sizes.entries();
         let block = self.da_mut(slot);
         let leaf = &mut block.leaf;
-        let compacts = leaf.len() == ENTRIES_MAX && leaf.stale() > 1;
+        let compacts = leaf.len() == most && leaf.stale() > 1;
         if compacts {
             index = leaf.compact_but_one(index);
-        } else if leaf.len() == ENTRIES_MAX && leaf.stale() == 0 {
+        } else if leaf.len() == most && leaf.stale() == 0 {
             return false;
         }
         let moved = leaf.insert(index, entry);
+        touches.shift(moved.len());
         block.log(moved, touches);
         if compacts {
             block.log_all(touches);
