@@ -73,7 +73,9 @@ def test_the_example_of_the_help_runs(command: str, tmp_path: Path, monkeypatch:
         monkeypatch.setattr("simfs.reports.web.gallery.Gallery.serve_forever", lambda self: None)
     if command == "doctor":  # that every scenario and data set is well is asked one by one elsewhere
         every = paths.names
-        monkeypatch.setattr(paths, "names", lambda folder: [n for n in every(folder) if _is_examined(n, folder)])
+        monkeypatch.setattr(
+            paths, "names", lambda folder: [n for n in every(folder) if _is_examined(n, folder)]
+        )
     if command == "import":
         shutil.copy(SAMPLES / "perf-lock-xfs.txt", "perf.txt")
     answer = RUNNER.invoke(app, shorter(words))
