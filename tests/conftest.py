@@ -93,9 +93,11 @@ def _as_png(name: str, figure: Figure) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def png_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def png_alone() -> Iterator[None]:
     """Figures are written as coarse PNG only, where a command is tried and not what it draws: a sixth of the time."""
-    monkeypatch.setattr("simfs.reports.figures.drawing.pictures", _as_png)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("simfs.reports.figures.drawing.pictures", _as_png)
+        yield
 
 
 @pytest.fixture(scope="module")

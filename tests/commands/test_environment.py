@@ -16,6 +16,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -299,6 +300,25 @@ def test_a_file_may_be_a_device() -> None:
     assert link.lstat().st_ino == before
 
 
+TELLING = """
+import sys
+from simfs import _engine
+from simfs.machine import runs
+
+def telling(run):
+    def told(*words, **named):
+        sys.stderr.write("begun\\n")  # one write: several threads tell
+        return run(*words, **named)
+    return told
+
+for machine in (_engine, runs):
+    for name in ("run", "trace", "watch"):
+        setattr(machine, name, telling(getattr(machine, name)))
+from simfs.cli import main
+main()
+"""
+"""The command line, which says on standard error when a machine begins to run."""
+
 WINDOW = "--set measure.warmup='1 ms' --set measure.duration='10000 s'"
 LONG = f"lock-cycle --set sweep.workload.tasks=[8] {WINDOW}"
 
@@ -317,14 +337,18 @@ LONG = f"lock-cycle --set sweep.workload.tasks=[8] {WINDOW}"
     ],
 )
 def test_an_interrupt_ends_a_run_that_would_take_hours(command: str, tmp_path: Path) -> None:
-    with subprocess.Popen(
-        shlex.split(f"{SIMFS} {command}"), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as running:
+    words = [sys.executable, "-c", TELLING, *shlex.split(command)]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stderr is not None
+        late = Timer(60, running.kill)
+        late.start()
         try:
-            time.sleep(3)
+            assert any(b"begun" in line for line in running.stderr)
+            time.sleep(0.3)  # into the run
             running.send_signal(signal.SIGINT)
             out, said = running.communicate(timeout=20)
         finally:
+            late.cancel()
             running.kill()
     assert (running.returncode, out) == (130, b"")
     assert b"interrupted: " in said

@@ -191,8 +191,8 @@ def test_few_files_stay_in_caches_that_many_do_not(tmp_path: Path, kind: str) ->
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tasks", [1, 4])
 def test_both_machines_agree_on_files_that_do_not_fit(tmp_path: Path, kind: str, tasks: int) -> None:
-    small = {"core_bytes": 16 * 1024.0, "llc_bytes": 64 * 1024.0}
-    spec = using(tmp_path, kind, "open", small, files=150) | window(1e5)
+    small = {"core_bytes": 8 * 1024.0, "llc_bytes": 32 * 1024.0}
+    spec = using(tmp_path, kind, "open", small, files=75) | window(1e5)
     spec["workload"]["tasks"] = tasks
     assert assert_same(spec) > 100
 

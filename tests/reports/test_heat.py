@@ -7,7 +7,7 @@ from functools import cache
 
 import fakes
 import pytest
-from pictures import assert_no_overlap, boxes
+from pictures import assert_no_overlap, boxes, overlapping
 
 from simfs.reports.figures.factors import heat
 from simfs.reports.numbers import with_prefix
@@ -65,6 +65,12 @@ def test_cells_have_three_digits() -> None:
 @pytest.mark.parametrize("variants", [1, 3, 4])
 def test_numbers_in_cells_are_whole_and_apart(rows: int, columns: int, variants: int) -> None:
     assert_no_overlap(heat(grid([[12.3e6] * columns] * rows, variants), KEYS))
+
+
+@pytest.mark.slow
+def test_numbers_that_lie_over_one_another_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simfs.reports.figures.factors.MAX_HEAT", 3.0)
+    assert ("12.3M", "12.3M") in overlapping(boxes(heat(grid([[12.3e6] * 50] * 3), KEYS)))
 
 
 @pytest.mark.slow

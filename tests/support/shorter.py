@@ -8,9 +8,13 @@ OPTIONS = {
     **{(name, "compile-24"): SHORT for name in ("run", "whatif", "observe", "advise")},
     ("compare", "compile-24:xfs"): SHORT,
     ("calibrate", "compile-24"): ("--set", "measure={duration: 100 ms, replications: 2}"),
+    **{
+        (name, "lock-cycle"): ("--set", "measure={duration: 1 ms, replications: 2}")
+        for name in ("sweep", "sensitivity")
+    },
     ("check", "teachlocks.py:Sleeping"): ("--schedules", "300", "--schedules-only"),
 }
-"""Commands of ten seconds of CPU time and more, and what makes them short."""
+"""Commands of many runs, and what makes them short."""
 IN_PYTHON = ("--set", "measure={duration: 1 ms, replications: 2}")
 
 

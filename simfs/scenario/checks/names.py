@@ -216,9 +216,8 @@ _TRUE_SINCE = {"vfs.apparmor": (4, 13)}
 
 def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     kernel = load_kernel(scenario.kernel.profile).ruled(scenario.kernel.rules)
-    spec = kernel.spec(1)
     yield from _unknown(
-        scenario.kernel.constants, spec["constants"], ("kernel", "constants"), "constant", document
+        scenario.kernel.constants, kernel.constants, ("kernel", "constants"), "constant", document
     )
     yield from _rule_problems(scenario.kernel.rules, document)
     for rule in _EEVDF_RULES:
@@ -234,7 +233,7 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
     if not isinstance(scenario.workload, PythonTasks):  # a program may name its locks as it likes
         holder = scenario.workload if isinstance(scenario.workload, LockTasks) else scenario.filesystem
         own = holder.roles if isinstance(holder, LockTasks | Xfs) else {}
-        known = [*spec["locks"], *own, *primitives(scenario)]
+        known = [*kernel.locks, *own, *primitives(scenario)]
         for name in scenario.lock_roles:
             if name not in known and (role := role_of(name)) in known:
                 at = document.place_of(("locks", name)).key

@@ -86,7 +86,8 @@ def assign(document: Document, path: Path_, value: object, place: Place) -> None
         holder.clear()
     holder[last] = value
     resolved = (*steps, last)
-    for stale in [known for known in document.places if known[: len(resolved)] == resolved]:
+    deep = len(resolved)
+    for stale in [known for known in document.places if known[:deep] == resolved]:
         del document.places[stale]
     document.places[resolved] = place
     for depth in range(1, len(path)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,7 @@ _LISTING = 5
 """System calls of a listing: `openat`, `newfstatat`, `getdents64` until there is nothing, `close`."""
 
 
+@cache
 def _entries(step: str) -> int:
     """Return how many system calls begin in a step that was counted."""
     return _LISTING if step.endswith("call.readdir") else int(bool(_ENTERED.search(step)))
