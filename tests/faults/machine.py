@@ -6,6 +6,36 @@ from faults.fault import E, Fault, M
 
 MACHINE = [
     Fault(
+        "labels: who sets the run up is the first of the load",
+        M + "labels.rs",
+        "            SpawnKind::Setup => 0,\n",
+        "            SpawnKind::Setup if !FAULT => 0,\n            SpawnKind::Setup => self.give(SpawnKind::Helper),\n",
+    ),
+    Fault(
+        "labels: a task that has ended keeps its own",
+        M + "labels.rs",
+        "        if label >= 0 {\n            self.unused",
+        "        if label >= 0 && !FAULT {\n            self.unused",
+    ),
+    Fault(
+        "trace: who has set the run up leaves an exit behind",
+        M + "in_force.rs",
+        "                if sets_up {",
+        "                if sets_up && !FAULT {",
+    ),
+    Fault(
+        "qspinlock: the pending waiter has the lock and goes on at once",
+        M + "locks/queued.rs",
+        "    s.runs(me, |code| code.qspinlock.pending_taken);",
+        "    if !FAULT {\n        s.runs(me, |code| code.qspinlock.pending_taken);\n    }",
+    ),
+    Fault(
+        "qrwlock: a writer's exchange frees the wait lock at once",
+        M + "locks/rwlock.rs",
+        "        if side == Side::Write {\n            s.runs(cx.id, |code| code.qrwlock.leave);",
+        "        if side == Side::Write && !FAULT {\n            s.runs(cx.id, |code| code.qrwlock.leave);",
+    ),
+    Fault(
         "preemption: a call that is about to return does not give way",
         M + "context.rs",
         "        let wanted = self.state().need_resched(self.id);\n        if wanted {",

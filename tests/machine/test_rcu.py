@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -101,10 +102,13 @@ def invoked_at(given: Spec, **constants: float) -> int:
 
 
 def test_where_the_lock_of_a_node_is_held_long_one_cpu_learns_in_each_tick(tmp_path: Path) -> None:
-    """`note_gp_changes` only tries for it. The CPU of RCU's thread knows, so three others learn of a grace period."""
-    given = spec(tmp_path, "rename", cpus=4)
-    assert invoked_at(given, rcu_inside=0, code_rcu_note=0) == 4
-    assert invoked_at(given, rcu_inside=0, code_rcu_note=1e6) == 6
+    """`note_gp_changes` only tries for it. The CPU of RCU's thread knows, so three others learn of a grace period.
+
+    In two runs of five one of them is late, as another has the lock at that moment.
+    """
+    runs = [spec(tmp_path, "rename", cpus=4) | {"replication": number} for number in range(5)]
+    for note, tick in ((0, 4), (1e6, 6)):
+        assert median(invoked_at(given, rcu_inside=0, code_rcu_note=note) for given in runs) == tick
 
 
 def test_a_cpu_in_a_reader_reports_later(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ PRICES = {
     "resched_serve": 160.0,
 }
 MS = 1_000_000_000
-SLEEPER, WAKER, HOG = range(1, 4)
-"""The numbers of the tasks, in the order in which they are spawned."""
+SLEEPER, WAKER, HOG = range(-1, -4, -1)
+"""What the threads are called, in the order in which they are spawned."""
 MACHINES = pytest.mark.parametrize("machine", [_engine, reference])
 
 Event = tuple[int, int | None, int, str, str]

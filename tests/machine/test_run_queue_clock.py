@@ -14,8 +14,8 @@ from simfs import machine as reference
 from simfs._engine import Completion, Machine, Step, Task
 
 US = 1_000_000
-SLEEPER, WAKER, HOG = range(1, 4)
-"""The numbers of the tasks, in the order in which they are spawned."""
+SLEEPER, WAKER, HOG = range(-1, -4, -1)
+"""What the threads are called, in the order in which they are spawned."""
 COSTS = {"context_switch": 1000.0, "wakeup": 500.0, "resched_deliver": 500.0}
 KERNEL = {"rules": {"sched.run_to_parity": False, "sched.delay_dequeue": False}}
 

@@ -55,8 +55,8 @@ def waker(task: Task) -> Generator[Step, Any, None]:
     yield task.complete(task.shared)
 
 
-SLEEPER, VISITOR, WAKER, HOG = range(1, 5)
-"""The numbers of the tasks, in the order in which they are spawned."""
+SLEEPER, VISITOR, WAKER, HOG = range(-1, -5, -1)
+"""What the threads are called, in the order in which they are spawned."""
 
 
 def everybody(task: Task) -> Generator[Step, Any, None]:
