@@ -148,8 +148,8 @@ XFS = [
     Fault(
         "xfs directory: a commit copies no more than 4 KiB of a larger block",
         X + "log/mod.rs",
-        "if large { ail",
-        "if !FAULT && large { ail",
+        "further += if large.is_some() { ail",
+        "further += if !FAULT && large.is_some() { ail",
     ),
     Fault(
         "xfs parents: a rename replaces the attribute in one transaction",

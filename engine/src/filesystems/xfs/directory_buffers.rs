@@ -4,13 +4,29 @@ use super::by_block::ByBlock;
 use super::log::buffer::{Buffer, Place};
 use super::mount::Xfs;
 use super::structures::geometry::Geometry;
-use super::structures::touch::{BlockKind, Touches, LOGGED};
+use super::structures::touch::{BlockKind, LargeMap, Map, Touches};
 use crate::filesystems::costs::Costs;
-use crate::waist::{ClassId, Machine};
+use crate::waist::{ClassId, LineId, Machine};
 use std::cell::RefCell;
+use std::ops::Deref;
+
+/// What is logged of larger blocks of directories, by the lines of their buffers.
+pub(super) type LargeMaps = Vec<(LineId, LargeMap)>;
 
 /// Those that a transaction has: of one directory, or of both in a rename. What splits more blocks at once loses some.
-pub(super) type Blocks = arrayvec::ArrayVec<Buffer, LOGGED>;
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    pub(super) buffers: arrayvec::ArrayVec<Buffer, 10>,
+    pub(super) large: LargeMaps,
+}
+
+impl Deref for Blocks {
+    type Target = [Buffer];
+
+    fn deref(&self) -> &[Buffer] {
+        &self.buffers
+    }
+}
 
 /// The buffers, and of how many lines they are by what is in the block.
 pub(super) struct DirectoryBuffers {
@@ -63,24 +79,54 @@ impl Xfs {
     /// Buffers of directories that a transaction locks and logs, in the kernel's order, and what it logs of them. Blocks that it only reads
     /// are left out, but for the inner ones of the hash tree.
     pub(super) fn directory_blocks<M: Machine>(&self, m: &M, touches: &[Touches]) -> Blocks {
-        let mut found = Blocks::new();
+        let mut found = Blocks::default();
         for &fsblock in touches.iter().flat_map(Touches::new_blocks) {
             if let Some(buffer) = self.directory_buffers.buffers.borrow_mut().of(fsblock) {
                 self.log.ail.borrow_mut().renew(buffer.lines);
             }
         }
+        if self.layout.borrow().geometry().dir.blocks > 1 {
+            self.large_blocks(m, touches, &mut found);
+            return found;
+        }
         for (kind, fsblock, chunks) in touches.iter().flat_map(Touches::logged) {
-            let read = chunks.is_empty() && kind != BlockKind::DaNode;
-            if read || self.directory_buffers.lines(kind).is_none() {
-                continue;
-            }
-            let buffer = self.directory_buffer(m, kind, fsblock);
-            if let Some(known) = found.iter_mut().find(|other| other.lock == buffer.lock) {
-                *known = known.logging(chunks);
-            } else if !found.is_full() {
-                found.push(buffer.logging(chunks));
-            }
+            self.add_block(m, (kind, fsblock), chunks, &mut found);
         }
         found
+    }
+
+    /// The same of blocks of more than 4 KiB.
+    fn large_blocks<M: Machine>(&self, m: &M, touches: &[Touches], found: &mut Blocks) {
+        for (kind, fsblock, map) in touches.iter().flat_map(Touches::logged_large) {
+            let logged = map.count() > 0;
+            let Some(buffer) = self.add_block(m, (kind, fsblock), logged.into(), found).filter(|_| logged) else {
+                continue;
+            };
+            match found.large.iter_mut().find(|(lines, _)| *lines == buffer.lines) {
+                Some((_, known)) => known.merge(&map),
+                None => found.large.push((buffer.lines, map)),
+            }
+        }
+    }
+
+    /// A block of a directory, of which these chunks are logged.
+    fn add_block<M: Machine>(
+        &self,
+        m: &M,
+        (kind, fsblock): (BlockKind, u64),
+        chunks: Map,
+        found: &mut Blocks,
+    ) -> Option<Buffer> {
+        let read = chunks == 0 && kind != BlockKind::DaNode;
+        if read || self.directory_buffers.lines(kind).is_none() {
+            return None;
+        }
+        let buffer = self.directory_buffer(m, kind, fsblock);
+        if let Some(known) = found.buffers.iter_mut().find(|other| other.lock == buffer.lock) {
+            *known = known.logging(chunks);
+        } else if !found.buffers.is_full() {
+            found.buffers.push(buffer.logging(chunks));
+        }
+        Some(buffer)
     }
 }

@@ -84,8 +84,8 @@ impl AllocationGroup {
         let btree = buffer + count("xfs_inobt.data")?;
         let at = |agno: u32, agbno: u32| Place { block: geometry.linear(agno, agbno), blocks: 1 };
         let group = |agno| Self {
-            agi: Buffer::new(m, classes[0], agi, at(agno, 0)).logging(chunks(AGI_COUNTS)),
-            agf: Buffer::new(m, classes[1], agi, at(agno, 0)).logging(chunks(AGF_FIELDS)),
+            agi: Buffer::new(m, classes[0], agi, at(agno, 0)).logging(chunks(AGI_COUNTS).map()),
+            agf: Buffer::new(m, classes[1], agi, at(agno, 0)).logging(chunks(AGF_FIELDS).map()),
             inobt: Buffer::new(m, classes[2], btree, at(agno, INOBT_ROOT)),
             finobt: Buffer::new(m, classes[3], btree, at(agno, FINOBT_ROOT)),
         };
@@ -95,7 +95,7 @@ impl AllocationGroup {
     /// The AGI, of which the bucket of this inode's unlinked list is logged, too (`xfs_iunlink_update_bucket`).
     pub(super) fn agi_of_unlinked(&self, agino: u32) -> Buffer {
         let bucket = AGI_BUCKETS + 4 * (agino as usize % 64);
-        self.agi.logging(chunks(bucket..bucket + 4))
+        self.agi.logging(chunks(bucket..bucket + 4).map())
     }
 
     /// Both trees of inodes, of which the record of this one's chunk is logged (`xfs_btree_log_recs`). Records are taken to be as many as
@@ -103,7 +103,7 @@ impl AllocationGroup {
     pub(super) fn records_of(&self, agino: u32) -> [Buffer; 2] {
         let nth = (agino / INODES_PER_CHUNK) as usize % ((BLOCK_SIZE as usize - INOBT_HEADER) / INOBT_RECORD);
         let record = INOBT_HEADER + INOBT_RECORD * nth;
-        [self.finobt, self.inobt].map(|tree| tree.logging(chunks(record..record + INOBT_RECORD)))
+        [self.finobt, self.inobt].map(|tree| tree.logging(chunks(record..record + INOBT_RECORD).map()))
     }
 
     /// The AGI and both trees of inodes, in the order of an allocation.

@@ -1,7 +1,7 @@
 //! XFS buffers as transactions see them: a lock that is held from `xfs_trans_get_buf` to commit, and the lines that a
 //! transaction writes.
 
-use crate::filesystems::xfs::structures::touch::Chunks;
+use crate::filesystems::xfs::structures::touch::Map;
 use crate::waist::Machine;
 use crate::waist::{Access, CachedId, ClassId, LineId, LockId, Side};
 
@@ -24,8 +24,8 @@ pub struct Buffer {
     pub(crate) place: Place,
     memory: CachedId,
     bytes: u32,
-    /// Chunks of its block that the transaction logs; none where they are not told.
-    pub(super) chunks: Chunks,
+    /// Chunks of its block that the transaction logs; none where they are not told. Of larger blocks of directories that there are some.
+    pub(super) chunks: Map,
 }
 
 /// Something that transactions log, told by its lines.
@@ -48,12 +48,12 @@ impl Buffer {
             place,
             memory: m.new_block(span..span + 1, None),
             bytes: lines * LINE_BYTES,
-            chunks: Chunks::NONE,
+            chunks: 0,
         }
     }
 
     /// Of which a transaction logs these chunks, too.
-    pub fn logging(self, chunks: Chunks) -> Self {
+    pub fn logging(self, chunks: Map) -> Self {
         Self { chunks: self.chunks | chunks, ..self }
     }
 

@@ -21,6 +21,7 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::inodes::super_line::SuperLine;
 use crate::filesystems::log_area::LogArea;
+use crate::filesystems::xfs::directory_buffers::{Blocks, LargeMaps};
 use crate::filesystems::xfs::structures::touch::CHUNK;
 use crate::kernel::xfs::{AilTarget, Cil};
 use crate::waist::Machine;
@@ -72,6 +73,8 @@ pub struct Log {
 #[derive(Clone, Debug, Default)]
 pub struct Logged {
     items: arrayvec::ArrayVec<Item, 16>,
+    /// Of larger blocks of directories, by the lines of their buffers.
+    large: LargeMaps,
     further: usize,
     frees_extents: bool,
 }
@@ -95,8 +98,9 @@ impl Logged {
     }
 
     /// And those of these of which something is logged.
-    pub fn blocks(mut self, buffers: &[Buffer]) -> Self {
-        self.items.extend(buffers.iter().filter(|buffer| !buffer.chunks.is_empty()).map(Buffer::item));
+    pub fn blocks(mut self, blocks: &Blocks) -> Self {
+        self.items.extend(blocks.buffers.iter().filter(|buffer| buffer.chunks > 0).map(Buffer::item));
+        self.large.extend_from_slice(&blocks.large);
         self
     }
 
@@ -241,11 +245,14 @@ impl Log {
     /// `xfs_buf_item_format` copies all chunks of a buffer that were logged since it was written. What the items add to the context, and the
     /// chunks that are more than a block of 4 KiB has, which is in the traced commits.
     fn format_buffers(&self, logged: Logged) -> (u64, u32) {
-        let (mut ail, large) = (self.ail.borrow_mut(), self.names.dir.blocks > 1);
-        logged.items.into_iter().fold((0, 0), |(bytes, further), item| {
-            let more = self.checkpoints.insert(&mut ail, item);
-            (bytes + more, further + if large { ail.chunks_of(item).saturating_sub(BLOCK_CHUNKS) } else { 0 })
-        })
+        let mut ail = self.ail.borrow_mut();
+        let (mut bytes, mut further) = (0, 0);
+        for item in logged.items {
+            let large = logged.large.iter().find(|(lines, _)| matches!(item, Item::Buffer(b) if b.lines == *lines));
+            bytes += self.checkpoints.insert(&mut ail, item, large.map(|(_, map)| map));
+            further += if large.is_some() { ail.chunks_of(item).saturating_sub(BLOCK_CHUNKS) } else { 0 };
+        }
+        (bytes, further)
     }
 
     /// `xfs_inode_item_format`: `i_uid_read` of each inode.

@@ -4,7 +4,7 @@ use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::structures::geometry::{BLOCKS_PER_CHUNK, BLOCKS_PER_CLUSTER};
 use crate::filesystems::xfs::structures::layout::{Dialloc, Freed};
 use crate::filesystems::xfs::structures::touch::{BlockKind, Touches};
-use crate::waist::{CpuId, Machine};
+use crate::waist::{Account, CpuId, Machine};
 use std::rc::Rc;
 
 /// Blocks whose buffers an operation asks for, but for what was read at the mount. The free list is in the headers' block.
@@ -24,6 +24,11 @@ impl Xfs {
         self.contents.look_into(m, touches);
         for fsblock in blocks_of(touches) {
             self.buffers.change(m, fsblock, true).await;
+        }
+        let large = self.layout.borrow().geometry().dir.blocks > 1;
+        let time = if large { self.costs.map_time(touches) } else { 0 };
+        if time > 0 {
+            m.run(Account::System, time).await;
         }
     }
 

@@ -60,6 +60,7 @@ cost_table!(pub(super) ScanCosts {
     name: ["dir_scan.name"],
     run: ["dir_scan.run"],
     entry: ["dir_leaf.entry"],
+    map: ["dir_buffer.map"],
 });
 
 cost_table!(pub(super) SpaceCosts {
@@ -190,6 +191,11 @@ impl OperationCosts {
         let Scanned { names, runs } = touches.scanned();
         let entries = usize::from(touches.shifted()).saturating_sub(DirGeometry::default().entries());
         Time::from(names) * self.scan.name + Time::from(runs) * self.scan.run + entries as Time * self.scan.entry
+    }
+
+    /// Finding out where these blocks of directories are, of several blocks of the filesystem each (`xfs_dabuf_map`).
+    pub(super) fn map_time(&self, touches: &Touches) -> Time {
+        touches.iter().filter(|(kind, _)| kind.is_of_directory()).count() as Time * self.scan.map
     }
 
     /// Adding a name to a directory, by its form.

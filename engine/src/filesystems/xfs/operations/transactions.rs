@@ -196,7 +196,7 @@ impl Xfs {
         inode: Inode,
         group: AllocationGroup,
         (form, allocates): (DirForm, bool),
-        blocks: &[Buffer],
+        blocks: &Blocks,
     ) {
         let records = group.records_of(self.number(inode.ino).agino);
         let items = [d.item(), inode.item(), group.agi.item()];
@@ -275,7 +275,7 @@ impl Xfs {
         m: &M,
         items: Logged,
         form: DirForm,
-        blocks: &[Buffer],
+        blocks: &Blocks,
         listed: &[Buffer],
     ) {
         let c = &self.costs.unlink;

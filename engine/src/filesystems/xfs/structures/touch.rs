@@ -39,6 +39,14 @@ pub enum BlockKind {
     Bmbt,
 }
 
+impl BlockKind {
+    /// Whether it is a block of the size of a directory's.
+    pub fn is_of_directory(self) -> bool {
+        use BlockKind::{DaNode, DirBlock, DirData, DirFree, DirLeaf, DirLeafN};
+        matches!(self, DirBlock | DirData | DirLeaf | DaNode | DirLeafN | DirFree)
+    }
+}
+
 const KINDS: [BlockKind; 15] = [
     BlockKind::Agf,
     BlockKind::Agfl,
@@ -65,8 +73,8 @@ const LOOKS_SHIFT: u32 = 60;
 /// Entries of a tree's block that are in a cache line: records and pairs of key and pointer take 8 to 16 bytes.
 const ENTRIES_PER_LINE: u32 = 4;
 
-/// Blocks of a directory of which one report can tell what is logged: as many as a transaction has of them.
-pub const LOGGED: usize = 10;
+/// Runs of chunks of directories' blocks that one report can tell to be logged: three of each that a transaction has.
+const LOGGED: usize = 32;
 
 /// New blocks that one report can hold: of data, the free index, and a leaf and a node for each half of a split.
 const NEW: usize = 8;
@@ -77,7 +85,7 @@ pub struct Touches {
     packed: [u64; CAPACITY],
     len: u8,
     /// What a transaction logs of some of them, by their place: of directories' blocks.
-    logged: [(u8, Chunks); LOGGED],
+    logged: [(u8, Run); LOGGED],
     logs: u8,
     /// Blocks of a directory that are new, and how many there are.
     new: [u64; NEW],
@@ -100,26 +108,77 @@ pub struct Scanned {
 /// Bytes that a transaction logs at least of a buffer (`XFS_BLF_CHUNK`).
 pub const CHUNK: u16 = 128;
 
-/// Words of the map of a buffer's chunks: of 64 KiB, the largest block of a directory (`XFS_BLF_DATAMAP_SIZE`).
+/// Chunks of a block of 4 KiB that a transaction logs (`xfs_buf_item_log`, `blf_data_map`), a bit for each.
+pub type Map = u32;
+
+/// Words of the map of a block of 64 KiB, the largest of a directory (`XFS_BLF_DATAMAP_SIZE`).
 const WORDS: usize = (64 << 10) / CHUNK as usize / u64::BITS as usize;
 
-/// Chunks of a buffer that a transaction logs (`xfs_buf_item_log`, `blf_data_map`), a bit for each.
+/// The same of a block of a directory that is larger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Chunks([u64; WORDS]);
+pub struct LargeMap([u64; WORDS]);
 
-impl Chunks {
-    /// No chunk.
-    pub const NONE: Self = Self([0; WORDS]);
-
+impl LargeMap {
     /// How many they are.
     pub fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::NONE
+    /// And those of another.
+    pub fn merge(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(word, more)| *word |= more);
     }
+
+    fn set(&mut self, (first, end): Run) {
+        for chunk in usize::from(first)..usize::from(end) {
+            self.0[chunk / 64] |= 1 << (chunk % 64);
+        }
+    }
+}
+
+/// Chunks of a buffer one behind the other: the first, and that behind the last.
+type Run = (u16, u16);
+
+fn contains(run: Run, other: Run) -> bool {
+    run.0 <= other.0 && other.1 <= run.1
+}
+
+/// Most runs that an act on a block logs.
+const RUNS: usize = 6;
+
+/// Chunks of a buffer, in a few runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Chunks {
+    runs: [Run; RUNS],
+    len: u8,
+}
+
+impl Chunks {
+    /// No chunk.
+    pub const NONE: Self = Self { runs: [(0, 0); RUNS], len: 0 };
+
+    fn runs(&self) -> &[Run] {
+        &self.runs[..usize::from(self.len)]
+    }
+
+    /// Of a block of 4 KiB.
+    pub fn map(&self) -> Map {
+        self.runs().iter().fold(0, |map, run| map | bits(*run))
+    }
+
+    fn add(&mut self, run: Run) {
+        if self.runs().iter().any(|known| contains(*known, run)) {
+            return;
+        }
+        debug_assert!(usize::from(self.len) < RUNS, "no act logs so many runs");
+        self.runs[usize::from(self.len)] = run;
+        self.len += 1;
+    }
+}
+
+/// A run in the map of a block of 4 KiB.
+fn bits((first, end): Run) -> Map {
+    (first..end.min(Map::BITS as u16)).fold(0, |map, chunk| map | 1 << chunk)
 }
 
 impl BitOr for Chunks {
@@ -133,24 +192,15 @@ impl BitOr for Chunks {
 
 impl BitOrAssign for Chunks {
     fn bitor_assign(&mut self, other: Self) {
-        self.0.iter_mut().zip(other.0).for_each(|(word, more)| *word |= more);
+        other.runs().iter().for_each(|run| self.add(*run));
     }
 }
 
 /// The chunks of these bytes of a buffer.
 pub fn chunks(bytes: std::ops::Range<usize>) -> Chunks {
-    let (first, end) = (bytes.start / usize::from(CHUNK), bytes.end.div_ceil(CHUNK.into()));
-    let mut map = Chunks::NONE;
-    for (word, start) in map.0.iter_mut().zip((0..).step_by(u64::BITS as usize)) {
-        let (low, high) = (first.clamp(start, start + 64) - start, end.clamp(start, start + 64) - start);
-        *word = ones(high) & !ones(low);
-    }
-    map
-}
-
-/// So many low bits.
-fn ones(bits: usize) -> u64 {
-    u64::MAX.checked_shr(u64::BITS - bits as u32).unwrap_or(0)
+    let mut found = Chunks::NONE;
+    found.add(((bytes.start / usize::from(CHUNK)) as u16, bytes.end.div_ceil(CHUNK.into()) as u16));
+    found
 }
 
 impl Touches {
@@ -171,12 +221,13 @@ impl Touches {
     pub fn log(&mut self, kind: BlockKind, fsblock: u64, chunks: Chunks) {
         self.add(kind, fsblock);
         let Some(at) = self.iter().position(|touched| touched == (kind, fsblock)) else { return };
-        let logs = usize::from(self.logs);
-        if let Some((_, logged)) = self.logged[..logs].iter_mut().find(|(place, _)| usize::from(*place) == at) {
-            *logged |= chunks;
-        } else if logs < LOGGED && !chunks.is_empty() {
-            self.logged[logs] = (at as u8, chunks);
-            self.logs += 1;
+        for run in chunks.runs() {
+            let logs = usize::from(self.logs);
+            let known = self.logged[..logs].iter().any(|(place, known)| *place == at as u8 && contains(*known, *run));
+            if !known && logs < LOGGED {
+                self.logged[logs] = (at as u8, *run);
+                self.logs += 1;
+            }
         }
     }
 
@@ -214,12 +265,25 @@ impl Touches {
         &self.new[..usize::from(self.news)]
     }
 
-    /// Kind and filesystem block number of each buffer, and what is logged of it.
-    pub fn logged(&self) -> impl Iterator<Item = (BlockKind, u64, Chunks)> + '_ {
+    /// Kind and filesystem block number of each buffer, and what is logged of it if it is a block of 4 KiB.
+    pub fn logged(&self) -> impl Iterator<Item = (BlockKind, u64, Map)> + '_ {
+        self.iter()
+            .zip(0..)
+            .map(|((kind, fsblock), at)| (kind, fsblock, self.runs(at).fold(0, |map, run| map | bits(run))))
+    }
+
+    /// The same of larger blocks of directories, where something is logged of them.
+    pub fn logged_large(&self) -> impl Iterator<Item = (BlockKind, u64, LargeMap)> + '_ {
         self.iter().zip(0..).map(|((kind, fsblock), at)| {
-            let logged = self.logged[..usize::from(self.logs)].iter().find(|(place, _)| *place == at);
-            (kind, fsblock, logged.map_or(Chunks::NONE, |(_, chunks)| *chunks))
+            let mut map = LargeMap::default();
+            self.runs(at).for_each(|run| map.set(run));
+            (kind, fsblock, map)
         })
+    }
+
+    fn runs(&self, at: u8) -> impl Iterator<Item = Run> + '_ {
+        let logged = self.logged[..usize::from(self.logs)].iter();
+        logged.filter(move |(place, _)| *place == at).map(|(_, run)| *run)
     }
 
     fn add_searched(&mut self, kind: BlockKind, fsblock: u64, looks: u32) {
@@ -271,12 +335,27 @@ mod tests {
 
     #[test]
     fn chunks_are_those_of_which_some_byte_is_meant() {
-        let count = |bytes| chunks(bytes).count();
+        let count = |bytes| {
+            let mut map = LargeMap::default();
+            chunks(bytes).runs().iter().for_each(|run| map.set(*run));
+            map.count()
+        };
         assert_eq!(
             [count(0..64), count(127..129), count(4..4), count(0..4096), count(100..65_536)],
             [1, 2, 1, 32, 512]
         );
-        assert_eq!((chunks(0..128) | chunks(8192..8193) | chunks(8200..8320)).count(), 3);
-        assert!(Chunks::NONE.is_empty() && !chunks(65_535..65_536).is_empty());
+        assert_eq!((chunks(0..128) | chunks(3968..4096) | chunks(4000..4100)).map(), 1 << 31 | 1);
+        assert_eq!(Chunks::NONE.map(), 0);
+    }
+
+    #[test]
+    fn what_is_logged_of_a_block_is_told_in_both_sizes() {
+        let mut touches = Touches::default();
+        touches.add(BlockKind::DaNode, 4);
+        touches.log(BlockKind::DirLeafN, 7, chunks(0..64) | chunks(5000..9000));
+        touches.log(BlockKind::DirLeafN, 7, chunks(0..1000));
+        let (small, large): (Vec<_>, Vec<_>) = (touches.logged().collect(), touches.logged_large().collect());
+        assert_eq!(small, [(BlockKind::DaNode, 4, 0), (BlockKind::DirLeafN, 7, 0xff)]);
+        assert_eq!(large.iter().map(|(_, _, map)| map.count()).collect::<Vec<_>>(), [0, 8 + 32]);
     }
 }

@@ -7,7 +7,8 @@
 mod write;
 
 use super::buffer::{Buffer, Item, Place};
-use crate::filesystems::xfs::structures::touch::{Chunks, CHUNK};
+use crate::filesystems::xfs::structures::touch::{LargeMap, Map, CHUNK};
+use crate::fx::FxMap;
 use crate::waist::{LineId, LockId};
 use std::collections::VecDeque;
 
@@ -46,7 +47,7 @@ struct LogItem {
     sequence: u32,
     bytes: u32,
     /// A buffer's chunks that were logged since it was written.
-    chunks: Chunks,
+    chunks: Map,
     /// Contexts that have it and are not yet on disk.
     pins: u8,
     /// Where the checkpoint begins that has it, if it is in the list.
@@ -87,6 +88,8 @@ pub struct Ail {
     items: Vec<LogItem>,
     unused: Vec<ItemId>,
     by_line: Vec<ItemId>,
+    /// Of larger blocks of directories the chunks that were logged since they were written.
+    large: FxMap<ItemId, LargeMap>,
     committed: VecDeque<Committed>,
     /// Emptied lists of items.
     spare: Vec<Vec<ItemId>>,
@@ -107,6 +110,7 @@ impl Default for Ail {
             items: vec![LogItem::new(Subject::Former(Place::default()))],
             unused: Vec::new(),
             by_line: Vec::new(),
+            large: FxMap::default(),
             committed: VecDeque::new(),
             spare: Vec::new(),
             head: 1,
@@ -121,7 +125,7 @@ impl LogItem {
             subject,
             sequence: 0,
             bytes: 0,
-            chunks: Chunks::NONE,
+            chunks: 0,
             pins: 0,
             lsn: 0,
             flushed: 0,
@@ -147,6 +151,7 @@ impl Ail {
     fn add(&mut self, item: LogItem) -> ItemId {
         match self.unused.pop() {
             Some(id) => {
+                self.large.remove(&id);
                 self.items[id as usize] = item;
                 id
             }
@@ -202,19 +207,20 @@ impl Ail {
     /// Adds an item to a context, once however often it is logged there: its number if it was not there, and its further bytes.
     /// Of a buffer each context has all that was logged since it was written (`blf_data_map`, `xfs_buf_item_format`), whatever contexts
     /// before have.
-    pub fn log(&mut self, item: Item, sequence: u32) -> (Option<ItemId>, u64) {
+    pub fn log(&mut self, item: Item, sequence: u32, large: Option<&LargeMap>) -> (Option<ItemId>, u64) {
         let id = self.of(item);
-        let told = if let Item::Buffer(buffer) = item { buffer.chunks } else { Chunks::NONE };
+        let told = if let Item::Buffer(buffer) = item { buffer.chunks } else { 0 };
+        let chunks = large.map(|map| self.chunks_of_large(id, map));
         let it = self.at_mut(id);
         (it.joined, it.chunks) = (false, it.chunks | told);
-        let further = it.chunks.count().saturating_sub(1);
+        let further = chunks.unwrap_or(it.chunks.count_ones()).saturating_sub(1);
         let (first, most) = match it.subject {
             Subject::Inode { .. } => (INODE, INODE),
             _ => (BUFFER + u32::from(CHUNK) * further, BLOCK),
         };
         let again = it.sequence == sequence;
         let before = if again { it.bytes } else { 0 };
-        let more = if again && told.is_empty() {
+        let more = if again && told == 0 {
             u32::from(CHUNK).min(most.saturating_sub(before))
         } else {
             first.saturating_sub(before)
@@ -224,10 +230,17 @@ impl Ail {
         ((!again).then_some(id), more.into())
     }
 
-    /// Chunks of a buffer that each context has.
+    /// Chunks of a larger block of a directory that each context has.
     pub fn chunks_of(&mut self, item: Item) -> u32 {
         let id = self.of(item);
-        self.at(id).chunks.count()
+        self.large.get(&id).map_or(0, LargeMap::count)
+    }
+
+    /// The same with these.
+    fn chunks_of_large(&mut self, id: ItemId, map: &LargeMap) -> u32 {
+        let all = self.large.entry(id).or_default();
+        all.merge(map);
+        all.count()
     }
 
     /// A buffer's lines stand for another block from now on, which was not logged before.

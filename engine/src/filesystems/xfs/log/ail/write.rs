@@ -1,7 +1,6 @@
 //! Items go to their place on disk: inodes into their cluster buffer, buffers to the device, and off the list when they are there.
 
 use super::{Ail, ItemId, Subject, NONE};
-use crate::filesystems::xfs::structures::touch::Chunks;
 use crate::waist::LineId;
 
 impl Ail {
@@ -64,7 +63,8 @@ impl Ail {
         let it = self.at(id);
         if it.lsn > 0 && it.lsn == it.flushed {
             self.delete(id);
-            self.at_mut(id).chunks = Chunks::NONE; // xfs_buf_item_relse
+            self.at_mut(id).chunks = 0; // xfs_buf_item_relse
+            self.large.remove(&id);
         }
     }
 }

@@ -22,7 +22,7 @@ use super::Log;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::log_area::LogArea;
-use crate::filesystems::xfs::structures::touch::CHUNK;
+use crate::filesystems::xfs::structures::touch::{LargeMap, CHUNK};
 use crate::kernel::xfs::{Cil, CilPush, LogFlushes};
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Side, Time};
@@ -127,10 +127,10 @@ impl Checkpoints {
         self.work.take(work).is_some()
     }
 
-    /// A commit, which holds `xc_ctx_lock` shared, has changed an item: the bytes by which the context grows.
-    pub fn insert(&self, ail: &mut Ail, item: Item) -> u64 {
+    /// A commit, which holds `xc_ctx_lock` shared, has changed an item, of a larger block of a directory these chunks: the bytes by which the context grows.
+    pub fn insert(&self, ail: &mut Ail, item: Item, large: Option<&LargeMap>) -> u64 {
         let mut context = self.context.borrow_mut();
-        let (new, bytes) = ail.log(item, context.sequence);
+        let (new, bytes) = ail.log(item, context.sequence, large);
         context.items.extend(new);
         context.bytes += bytes;
         bytes
