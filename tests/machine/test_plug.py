@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from machines import assert_same
 from engine import Spec, window, written_spec
 from simfs import _engine
 from simfs.machine.chains import Reason
-from simfs.machine.plug import MOST
+from simfs.machine.task import Task
 
 SYNCED = "kind: mix, files: 1, file_size: 4 KiB, order: in-turn, operations: [{op: append}, {op: fsync, on: written}]"
 
@@ -52,33 +51,29 @@ def machine() -> Machines:
     return Machines(2, idle=())
 
 
-def test_a_plug_is_flushed_as_its_task_sleeps(machine: Machines) -> None:
-    task, seen = machine.busy[0], list[str]()
-    task.plug.hold_request(partial(seen.append, "request"))
+def test_a_plug_is_flushed_as_its_task_sleeps(machine: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, worker, seen = machine.busy[0], machine.task(1), list[Task | None]()
+    monkeypatch.setattr(worker, "kick", seen.append)
+    task.plug.hold_wakeup(worker)
     assert not seen
     machine.machine.scheduler.sleep(task, Reason.LOCK)
-    assert seen == ["request"]
+    assert seen == [None]
     assert task.plug.flushed == 1
 
 
-def test_a_plug_holds_so_many_requests_at_most(machine: Machines) -> None:
-    task, seen = machine.busy[0], list[int]()
-    for number in range(MOST + 1):
-        task.plug.hold_request(partial(seen.append, number))
-    assert seen == list(range(MOST))
-    task.plug.flush()
-    assert len(seen) == MOST + 1
-
-
-def test_a_commit_of_many_blocks_goes_to_the_device_in_plugs_full(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("limit", "most"), [("16-requests-or-128-kib", 16), ("32-requests-or-128-kib", 32)])
+def test_a_commit_of_many_blocks_goes_to_the_device_in_plugs_full(
+    tmp_path: Path, limit: str, most: int
+) -> None:
     churn = "kind: create, tasks: 2, initial_files: 3000"
     text = (
         "simfs: 1\nname: s\ntitle: s\nmachine: {profile: server-24, cpus: 4, cpus_per_llc: 4, cpus_per_socket: 4}\n"
-        "kernel: linux-6.12\ndevice: null-blk\nfilesystem: {kind: btrfs, costs: {commit_interval: 8 ms}}\n"
+        f"kernel: {{profile: linux-6.12, rules: {{block.plug_limit: {limit}}}}}\n"
+        "device: null-blk\nfilesystem: {kind: btrfs, costs: {commit_interval: 8 ms}}\n"
         f"workload: {{{churn}, directories: per-task}}\n"
     )
     of = written_spec(tmp_path / "s.yaml", text) | window(2e7)
-    assert max(submissions(of)) == MOST
+    assert max(submissions(of)) == most
 
 
 @pytest.mark.parametrize("device", ["null-blk", "loop-tmpfs", "nvme", "ramdisk"])

@@ -162,6 +162,13 @@ pub struct InitialNames {
     pub random: bool,
 }
 
+impl InitialNames {
+    /// Names that end with a number.
+    pub fn counted(length: usize) -> Self {
+        Self { length, random: false }
+    }
+}
+
 /// So many files by directory and name, round robin.
 pub fn initial_files(
     dirs: &[DirId],

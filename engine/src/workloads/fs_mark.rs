@@ -121,6 +121,6 @@ pub const NAME_LENGTH: usize = 40;
 
 fn name_of(thread: u32, serial: u32) -> [u8; NAME_LENGTH] {
     let mut name = [b'~'; NAME_LENGTH];
-    letters(&mut name[16..], u64::from(thread) + 1 << 32 | u64::from(serial));
+    letters(&mut name[16..], ((u64::from(thread) + 1) << 32) | u64::from(serial));
     name
 }

@@ -137,8 +137,9 @@ def _keep_common(section: dict[str, Any], name: str, kind: object) -> None:
 
 def _takes(field: FieldInfo, value: object) -> bool:
     """Whether a key can have this value; that of another kind may not (`sync` of `fs_mark` and of `dbench`)."""
+    taken: Any = Annotated[field.annotation, field]
     try:
-        TypeAdapter(Annotated[field.annotation, field]).validate_python(value)
+        TypeAdapter(taken).validate_python(value)
     except ValidationError:
         return False
     return True

@@ -151,21 +151,25 @@ mod tests {
     }
 
     fn leaves(subvolume: Subvolume) -> Vec<Vec<Item>> {
-        Begin::of(&Subvolume::of(subvolume.into_tree(), Vec::new(), 0), &[], 0).leaves
+        Begin::of(&Subvolume::of(subvolume.into_tree(), Vec::new(), 0), &[], InitialNames::counted(0)).leaves
     }
 
     #[test]
     fn a_tree_that_is_grown_step_by_step_is_the_one_that_is_grown_at_once() {
         let dirs = [1, 2, 3];
         let mut at_once = with_directories();
-        grow(&mut at_once, &dirs, 0..30_000, 40);
+        grow(&mut at_once, &dirs, 0..30_000, InitialNames::counted(40));
         let at_once = leaves(at_once);
         assert!(at_once.len() > 500);
         for files in [100, 9_999, 20_000, 9_999, 30_000] {
-            grown(with_directories(), &dirs, files, 40);
+            grown(with_directories(), &dirs, files, InitialNames::counted(40));
         }
-        assert_eq!(leaves(grown(with_directories(), &dirs, 30_000, 40)), at_once);
-        assert_ne!(leaves(grown(with_directories(), &dirs, 30_000, 11)), at_once, "shorter names are another tree");
+        assert_eq!(leaves(grown(with_directories(), &dirs, 30_000, InitialNames::counted(40))), at_once);
+        assert_ne!(
+            leaves(grown(with_directories(), &dirs, 30_000, InitialNames::counted(11))),
+            at_once,
+            "shorter names are another tree"
+        );
     }
 
     #[test]
@@ -182,7 +186,7 @@ mod tests {
     fn a_tree_takes_the_place_of_those_that_it_was_grown_from() {
         let (mine, others) = (with_directories(), Subvolume::new());
         let of = |subvolume: &Subvolume, millions: u64| Grown {
-            begin: Begin::of(subvolume, &[], 0),
+            begin: Begin::of(subvolume, &[], InitialNames::counted(0)),
             files: millions * 1_000_000,
             subvolume: subvolume.clone(),
         };
@@ -193,10 +197,10 @@ mod tests {
 
     #[test]
     fn a_run_does_not_change_what_is_kept() {
-        let first = grown(with_directories(), &[1], 2_000, 12);
+        let first = grown(with_directories(), &[1], 2_000, InitialNames::counted(12));
         let mut changed = first.clone();
-        grow(&mut changed, &[1], 2_000..4_000, 12);
+        grow(&mut changed, &[1], 2_000..4_000, InitialNames::counted(12));
         assert_ne!(leaves(changed), leaves(first.clone()));
-        assert_eq!(leaves(grown(with_directories(), &[1], 2_000, 12)), leaves(first));
+        assert_eq!(leaves(grown(with_directories(), &[1], 2_000, InitialNames::counted(12))), leaves(first));
     }
 }

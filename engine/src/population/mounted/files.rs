@@ -275,8 +275,8 @@ impl Work {
     fn initial_names(&self, files: u64) -> InitialNames {
         match self {
             Self::FsMark(_) => InitialNames { length: fs_mark::NAME_LENGTH, random: true },
-            Self::Loop(turns) => InitialNames { length: turns.format.name(0, files as u32).len(), random: false },
-            _ => InitialNames { length: 12, random: false },
+            Self::Loop(turns) => InitialNames::counted(turns.format.name(0, files as u32).len()),
+            _ => InitialNames::counted(12),
         }
     }
 

@@ -42,13 +42,13 @@ def spec(tmp_path: Path, *options: str) -> dict[str, Any]:
 def files_a_request(result: dict[str, Any]) -> float:
     """Files that were created for each write of the device: the flusher keeps up with who creates them."""
     written: int = result["requests"]["write"]["count"]
-    return result["operations"] / written
+    return int(result["operations"]) / written
 
 
 def kernel_time(result: dict[str, Any]) -> float:
     """Of all CPUs, for a file."""
     times: dict[str, float] = result["cpu_ns"]
-    return (times["system"] + times["irq"] + times["switch"]) / result["operations"]
+    return (times["system"] + times["irq"] + times["switch"]) / int(result["operations"])
 
 
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
