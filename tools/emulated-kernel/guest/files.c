@@ -2,10 +2,12 @@
 #include "load.h"
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char page[4096] __attribute__((aligned(4096)));
@@ -319,6 +321,40 @@ static void shared_write(const char *dir, int task, long n)
         die("pwrite");
 }
 
+/* Half of the tasks write to the list of tasks, half read it (tasklist_lock). */
+static void process_groups(const char *dir, int task, long n)
+{
+    (void)dir, (void)n;
+    if (task % 2)
+        kill(0, 0);
+    else
+        setpgid(0, 0);
+}
+
+static void child(const char *dir, int task, long n)
+{
+    pid_t pid = vfork();
+    (void)dir, (void)task, (void)n;
+    if (pid == 0)
+        _exit(0);
+    waitpid(pid, 0, 0);
+}
+
+/* Two tasks read the list of locks, which the others change (file_rwsem). */
+static void list_locks(const char *dir, int task, long n)
+{
+    static char list[1 << 16];
+    int fd;
+    if (task > 1) {
+        shared_lock(dir, task, n);
+        return;
+    }
+    fd = open("/proc/locks", O_RDONLY);
+    if (fd < 0 || read(fd, list, sizeof list) < 0)
+        die("/proc/locks");
+    close(fd);
+}
+
 const struct kind file_kinds[] = {
     {"create", 0, create_only},
     {"create_unlink", 0, create_unlink},
@@ -343,6 +379,9 @@ const struct kind file_kinds[] = {
     {"shared_open", shared_prepare, shared_open},
     {"shared_lock", shared_prepare, shared_lock},
     {"shared_write", shared_prepare, shared_write},
+    {"process_groups", 0, process_groups},
+    {"vfork", 0, child},
+    {"list_locks", shared_prepare, list_locks},
     {"direct_io", direct_prepare, direct_io},
     {"direct_unwritten", unwritten_prepare, direct_unwritten},
     {"compile", 0, compile_operation},

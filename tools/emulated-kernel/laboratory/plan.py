@@ -346,6 +346,19 @@ def _rwsem() -> Iterable[Guest]:
     yield Guest("rwsem-randrw", (*drawn, *unlocked), quantum=100, spread=50)
 
 
+def _spinlocks() -> Iterable[Guest]:
+    """Contended spinlocks and rwlocks, completions and a percpu-rwsem; every block of instructions of a few ms."""
+    rows = (
+        files("tmpfs", "shared_lock", 12, False, "10 2 1"),
+        files("tmpfs", "process_groups", 12, False, "10 2 1"),
+        files("tmpfs", "vfork", 8, False, "10 3 1"),
+        files("tmpfs", "list_locks", 6, False, "30 30 1"),
+        files("ext4", "append_fsync", 12, True, "10 3 1"),
+    )
+    blocks = {"BLOCKS": "1"}
+    yield Guest("spinlocks", (*rows, "symbols"), cpus=12, quantum=50, spread=50, environment=blocks)
+
+
 RWSEM_TIME = "20 200 1"
 """As long as several hand-offs."""
 
@@ -477,5 +490,6 @@ LOADS: dict[str, tuple[Guest, ...]] = {
     "touched": tuple(map(_touched, STEP_ROWS)),
     "rounds": tuple(Guest(f"rounds-{ns}", ROUNDS, quantum=ns) for ns in (100, 250, 1000)),
     "rwsem": tuple(_rwsem()),
+    "spinlocks": tuple(_spinlocks()),
     "smoke": (Guest("smoke", (files("xfs", "create_unlink", 2, False, "20 50 2"),), cpus=2),),
 }
