@@ -265,6 +265,18 @@ def test_a_file_of_a_layout_is_a_section_of_a_scenario() -> None:
     assert answer.stdout == "filesystem: {kind: xfs, size: 2147483648 B, agcount: 2, log_size: 67108864 B}\n"
 
 
+def test_the_layout_of_xfs_tells_of_larger_directory_blocks_and_of_parent_pointers() -> None:
+    """As `xfs_info` of xfsprogs 6.10 and later prints it (recalled); a size of 16 KiB as that of 6.1 does."""
+    text = text_of("xfs_info.txt").replace("version 2              bsize=4096   ascii-ci=0, ftype=1", "%s")
+    plain = "filesystem: {kind: xfs, size: 2147483648 B, agcount: 2, log_size: 67108864 B"
+    large = text % "version 2              bsize=16384  ascii-ci=0, ftype=1, parent=0"
+    answer = RUNNER.invoke(app, ["import", "-"], input=large)
+    assert answer.stdout == f"{plain}, dirblksize: 16384 B}}\n"
+    both = text % "version 2              bsize=16384  ascii-ci=0, ftype=1, parent=1"
+    answer = RUNNER.invoke(app, ["import", "-"], input=both)
+    assert answer.stdout == f"{plain}, dirblksize: 16384 B, parent: true}}\n"
+
+
 SCENARIO = {
     "simfs": "1",
     "name": "of-a-tool",
