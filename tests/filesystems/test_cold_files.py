@@ -63,7 +63,7 @@ def test_the_name_is_looked_up_with_the_directory_locked_and_the_inode_enters_th
 
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
 def test_a_recursion_looks_names_up_from_the_directory(tmp_path: Path, filesystem: str) -> None:
-    """Nobody takes a reference of `/`, so walks from there may (on btrfs they change the set-up)."""
+    """Nobody takes a reference of `/`, so walks from there may; they change the set-up, on btrfs much, else an operation at the end."""
     rates = {
         run(
             tmp_path, filesystem, "chmod", tasks=4, directories="per-task",
@@ -71,7 +71,7 @@ def test_a_recursion_looks_names_up_from_the_directory(tmp_path: Path, filesyste
         ).operations
         for counts in ("true", "false")
     }  # fmt: skip
-    assert len(rates) == 1
+    assert max(rates) - min(rates) <= 1
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)

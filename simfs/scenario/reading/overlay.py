@@ -129,7 +129,8 @@ def _keep_common(section: dict[str, Any], name: str, kind: object) -> None:
     for key in set(section) - kept:
         if any(key in known.model_fields for known in KINDS[name].values()):
             del section[key]
-    old = KINDS[name][section["kind"]].model_fields if section.get("kind") in KINDS[name] else {}
+    was = section.get("kind")
+    old = KINDS[name][was].model_fields if isinstance(was, str) and was in KINDS[name] else {}
     for key in set(section) & kept & set(old) - {"kind"}:
         if _takes(old[key], section[key]) and not _takes(new.model_fields[key], section[key]):
             del section[key]

@@ -140,6 +140,11 @@ impl Iclogs {
         })
     }
 
+    /// Whether what was in a buffer is on its way to the AIL.
+    pub fn is_committing(&self) -> bool {
+        self.committing.get()
+    }
+
     /// Bytes of the checkpoints that are in buffers, commit records, headers, padding and all.
     pub fn space(&self) -> u64 {
         let space = |iclog: &Iclog| iclog.besides + iclog.ends.iter().map(|context| context.space).sum::<u64>();

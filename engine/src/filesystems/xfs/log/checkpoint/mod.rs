@@ -243,9 +243,9 @@ impl Checkpoints {
         (context.bytes > 0).then_some(context.sequence)
     }
 
-    /// Whether no checkpoint is being written or to be written.
+    /// Whether no checkpoint is being written or to be written, and what was written is in the AIL.
     pub fn at_rest(&self) -> bool {
-        !self.queued.get() && self.running.get() == 0
+        !self.queued.get() && self.running.get() == 0 && !self.iclogs.is_committing()
     }
 
     /// Bytes of the log for what was committed and is not on disk.
