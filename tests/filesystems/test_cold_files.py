@@ -63,7 +63,10 @@ def test_the_name_is_looked_up_with_the_directory_locked_and_the_inode_enters_th
 
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
 def test_a_recursion_looks_names_up_from_the_directory(tmp_path: Path, filesystem: str) -> None:
-    """Nobody takes a reference of `/`, so walks from there may; they change the set-up, on btrfs much, else an operation at the end."""
+    """Nobody takes a reference of `/`, so walks from there may.
+
+    They change the set-up: on btrfs much, else by an operation at the end.
+    """
     rates = {
         run(
             tmp_path, filesystem, "chmod", tasks=4, directories="per-task",
