@@ -82,15 +82,10 @@ impl Plugs {
 }
 
 impl BlockDevice {
-    /// The task holds back what it submits from now on (`blk_start_plug`).
-    pub fn start_plug<M: Machine>(&self, m: &M) {
-        self.plugs.begun.borrow_mut().push(m.task());
-    }
-
-    /// The flusher does so for all files of a round, if its kernel has that.
+    /// The flusher begins a round: it holds back what it submits from now on (`blk_start_plug`), if its kernel has that for all files.
     pub fn start_flusher_plug<M: Machine>(&self, m: &M) {
         if self.plugs.of_flusher {
-            self.start_plug(m);
+            self.plugs.begun.borrow_mut().push(m.task());
         }
     }
 
