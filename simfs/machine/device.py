@@ -147,17 +147,6 @@ class Device:
     def __str__(self) -> str:
         return f"device#{self.number}"
 
-    def submit(
-        self,
-        task: int,
-        cpu: Cpu,
-        io: Io,
-        then: Completion | Semaphore,
-        also: BitLock | Completion | Semaphore | None = None,
-    ) -> None:
-        """Submit a request; a semaphore is held by the device until the request is done."""
-        self.send(self.new_request(task, cpu, io, then, also))
-
     def new_request(
         self,
         task: int,
@@ -166,7 +155,10 @@ class Device:
         then: Completion | Semaphore,
         also: BitLock | Completion | Semaphore | None = None,
     ) -> Request:
-        """A request that is to be sent. Its end completes or releases `then`, and completes or releases `also`."""
+        """A request that is to be sent. Its end completes or releases `then`, and completes or releases `also`.
+
+        A semaphore is held by the device until the request is done.
+        """
         if isinstance(then, Semaphore):
             then.hand_to_device()
         else:

@@ -173,7 +173,8 @@ class Waist:
     ) -> None:
         """Submit a request to a device, which completes or releases a lock, and may release another one."""
         io, done, also = self._request(asks, span, then)
-        self.machine.devices[device].submit(task, self._task(task).cpu, io, done, also)
+        to = self.machine.devices[device]
+        to.send(to.new_request(task, self._task(task).cpu, io, done, also))
 
     def _request(
         self,

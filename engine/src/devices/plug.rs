@@ -138,7 +138,7 @@ impl BlockDevice {
     fn hold_for_worker<M: Machine>(&self, m: &M, queue: &Queue, bio: Bio, joined: Option<Joined>) {
         if let Some(Joined { place, .. }) = joined {
             let part = &mut self.plugs.held.borrow_mut()[place].part;
-            return part.iter_mut().for_each(|part| part.add(bio.end.clone()));
+            return part.as_mut().expect("a worker serves it").add(bio.end);
         }
         queue.workers.borrow().iter().for_each(|&worker| m.wake_plugged(worker));
         queue.work.iter().for_each(|&work| m.queue_plugged(work));

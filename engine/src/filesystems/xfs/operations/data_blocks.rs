@@ -52,7 +52,7 @@ impl DataBlocks {
             *next = 0; // the group is full: what was there is taken to be gone
         }
         let at = u64::from(group) * self.group_bytes + *next;
-        *next = (*next + more).min(self.group_bytes - 1);
+        *next += more;
         let end = |given: &Given| given.at + u64::from(given.blocks - given.from) * u64::from(BLOCK);
         let goes_on = before.filter(|given| end(given) == at);
         self.files.put(slot, goes_on.map_or(Given { blocks, from: has, at }, |given| Given { blocks, ..given }));
