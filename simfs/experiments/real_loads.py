@@ -32,7 +32,7 @@ def real_load(point: Point, at: str) -> str:
             keep = " -k" if load.keep else ""
             below = load.subdirectories
             turns = "" if load.files_per_directory is None else f" -N {load.files_per_directory}"
-            spread = f" -D {below}{turns}" if below > 1 else ""
+            spread = "" if below is None else f" -D {below}{turns}"
             options = f"-s {size} -w {load.write} -S {load.sync} -n {load.files}{spread}{keep} -L 5"
             return _fs_mark(tasks, where, load.directories, options)
         case Dbench():

@@ -224,6 +224,8 @@ pub trait Mounted {
 pub trait Filesystem<M: Machine>: Mounted + 'static {
     /// `mkdir` of a name that is free.
     fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> impl Future<Output = Result<DirId, NoSpace>>;
+    /// `mkdir` of a directory that exists.
+    fn mkdir_existing(&self, m: &M, parent: DirId, dir: DirId) -> impl Future<Output = ()>;
     /// `rmdir` of an empty directory, whose number may then be that of another.
     fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) -> impl Future<Output = ()>;
     /// [`initial_files`] that are there before the run begins: in the structures and not in memory. Takes no time.
@@ -244,6 +246,8 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn open_truncating(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
     /// A buffered `write` of `bytes` at the end of the file.
     fn write(&self, m: &M, file: &mut File, bytes: u32) -> impl Future<Output = ()>;
+    /// `write` of no bytes.
+    fn write_nothing(&self, m: &M) -> impl Future<Output = ()>;
     /// A buffered `write` over what is cached and has blocks: its first byte, and how many.
     fn overwrite(&self, m: &M, file: &File, place: (u64, u32)) -> impl Future<Output = ()>;
     /// A buffered `read` of `bytes`, cached.

@@ -176,6 +176,10 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         self.operation(m, pin!(making)).await
     }
 
+    async fn mkdir_existing(&self, m: &M, parent: DirId, dir: DirId) {
+        self.operation(m, pin!(namei::mkdir_existing(&*self.fs, m, parent, dir))).await;
+    }
+
     async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
         let removal = async {
             self.ledger.strike_directory(dir); // its number may be another's before this returns
@@ -231,6 +235,10 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
         let inode = file.inode;
         self.told(m, (inode, Position::Moved), pin!(read_write::append(&*self.fs, m, file, bytes))).await;
+    }
+
+    async fn write_nothing(&self, m: &M) {
+        self.operation(m, pin!(self.fs.super_block().calls.write_nothing(m))).await;
     }
 
     async fn overwrite(&self, m: &M, file: &File, place: (u64, u32)) {

@@ -125,6 +125,7 @@ const FS_MARK: Table = &[&[
     ("write_bytes", Number(16384.0)),
     ("keep", Number(0.0)),
     ("files_per_directory", Number(0.0)),
+    ("user_ns", Required),
 ]];
 
 const MIX: Table = &[&[

@@ -3,6 +3,7 @@
 
 use crate::filesystems::{letters, DirId, File, Filesystem};
 use crate::spec::WorkloadSpec;
+use crate::waist::time::from_ns;
 use crate::waist::{Account, Machine, Time};
 use std::num::NonZeroUsize;
 use std::rc::Rc;
@@ -34,8 +35,8 @@ pub struct Params {
 }
 
 impl Params {
-    /// From the workload's parameters; `user` is the loop's own time in user mode.
-    pub fn new(w: &WorkloadSpec, user: Time) -> Result<Self, String> {
+    /// From the workload's parameters, for a machine of this speed.
+    pub fn new(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
         let sync = match w.number("sync") as u32 {
             0 => Sync::Never,
             1 => Sync::Each,
@@ -50,9 +51,18 @@ impl Params {
             sync,
             keep: w.number("keep") > 0.0,
             files_per_directory: NonZeroUsize::new(w.number("files_per_directory") as usize),
-            user,
+            user: from_ns(w.number("user_ns") * speed),
         })
     }
+}
+
+/// Where a task works.
+#[derive(Clone, Debug)]
+pub struct DirectorySet {
+    /// The directory that the others lie in.
+    pub above: DirId,
+    /// Those of the task, or of all that share them.
+    pub dirs: Rc<[DirId]>,
 }
 
 /// A file of the loop that runs.
@@ -65,8 +75,10 @@ struct Made {
 /// For so long a thread stays in a directory without `-N` (fs_mark 3.3, `DEFAULT_SECS_PER_DIR`: 180 s).
 const IN_A_DIRECTORY: Time = 180_000_000_000_000;
 
-/// Runs a thread.
-pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dirs: Rc<[DirId]>, thread: u32, p: Rc<Params>) {
+/// Runs a thread. Before each file it makes the file's directory, which is there (fs_mark 3.3, `setup_file_name`), and each file gets a
+/// `write`, be it of no bytes (`write_file`).
+pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, own: DirectorySet, thread: u32, p: Rc<Params>) {
+    let DirectorySet { above, dirs } = own;
     let mut serial = 0;
     let mut made = Vec::new();
     loop {
@@ -76,6 +88,7 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dirs: Rc<[DirId]
             let turn = p.files_per_directory.map_or((m.now() / IN_A_DIRECTORY) as usize, |files| number / files);
             let (dir, name) = (dirs[turn % dirs.len()], name_of(thread, serial));
             serial += 1;
+            fs.mkdir_existing(&m, above, dir).await;
             let Ok(mut file) = fs.create(&m, dir, &name).await else { return m.give_up("no space left") };
             write_file(&m, &*fs, &mut file, &p).await;
             if p.sync == Sync::Each {
@@ -108,6 +121,9 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dirs: Rc<[DirId]
 }
 
 async fn write_file<M: Machine, F: Filesystem<M>>(m: &M, fs: &F, file: &mut File, p: &Params) {
+    if p.size == 0 {
+        return fs.write_nothing(m).await;
+    }
     let mut left = p.size;
     while left > 0 {
         let bytes = left.min(p.chunk);

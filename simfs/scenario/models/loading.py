@@ -74,11 +74,11 @@ def load_filesystem(kind: str | Path) -> Filesystem:
 def load_vfs(kind: str | Path) -> Filesystem:
     """Load the VFS around the steps of one filesystem kind: `vfs.costs` of a RunSpec.
 
-    tmpfs has only ``user.loop`` and footprints here, because its own groups hold the whole operation.
+    tmpfs has only calls, ``user.loop`` and footprints here, because its own groups hold the whole operation.
     """
     around = load_filesystem(kind).name
     common = _load("filesystems", "vfs", Filesystem)
-    shared = ("user.",) if around == "tmpfs" else ("user.", "writeback.", "memory.")
+    shared = ("call.", "user.") if around == "tmpfs" else ("call.", "user.", "writeback.", "memory.")
     own = {
         name.removeprefix(f"{around}."): quantity
         for name, quantity in common.costs.items()

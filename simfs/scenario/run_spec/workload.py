@@ -103,7 +103,7 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(use, FileTasks) and use.synced:
         params |= {"synced": 1.0}
     if isinstance(use, FsMark | Mix):
-        params |= {"subdirectories": use.subdirectories}
+        params |= {"subdirectories": use.subdirectories or 0}
     if isinstance(use, Create | FsMark | Mix):
         params |= {"initial_files": use.initial_files}
     return params

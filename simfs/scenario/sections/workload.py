@@ -77,7 +77,11 @@ class FsMark(FileTasks):
         description="Files in a subdirectory before a thread goes on to the next (-N);"
         " without, it stays in each for 180 s.",
     )
-    subdirectories: Subdirectories = 1
+    subdirectories: Subdirectories | None = Field(
+        default=None,
+        description="Directories below that of each thread, or that which all share (-D);"
+        " without, files lie in it, and all threads lock the directory above before each file.",
+    )
     initial_files: InitialFiles = 0
 
 

@@ -60,6 +60,10 @@ cost_table!(CallCosts {
     link_after: ["call.link_after_i_rwsem"],
     mkdir_before: ["call.mkdir_before_i_rwsem"],
     mkdir_after: ["call.mkdir_after_i_rwsem"],
+    mkdir_exists_before: ["call.mkdir_exists_before_i_rwsem"],
+    mkdir_exists: ["call.mkdir_exists_under_i_rwsem"],
+    mkdir_exists_after: ["call.mkdir_exists_after_i_rwsem"],
+    write_nothing: ["call.write_nothing"],
     rmdir_before: ["call.rmdir_before_i_rwsem"],
     rmdir_after: ["call.rmdir_after_i_rwsem"],
 });
@@ -287,7 +291,18 @@ impl Calls {
         (self.costs.mkdir_before, self.costs.mkdir_after)
     }
 
-    /// The same of `rmdir`.
+    /// Time of `mkdir` of a name that exists before, under and after the parent's `i_rwsem`.
+    pub fn mkdir_exists(&self) -> (Time, Time, Time) {
+        (self.costs.mkdir_exists_before, self.costs.mkdir_exists, self.costs.mkdir_exists_after)
+    }
+
+    /// `write` of no bytes, which ends before the filesystem takes a lock (`generic_write_checks`).
+    pub async fn write_nothing<M: Machine>(&self, m: &M) {
+        m.at("write");
+        m.run(Account::System, self.costs.write_nothing).await;
+    }
+
+    /// Time of `rmdir` before and after the parent's `i_rwsem`.
     pub fn rmdir(&self) -> (Time, Time) {
         (self.costs.rmdir_before, self.costs.rmdir_after)
     }

@@ -90,6 +90,27 @@ pub async fn mkdir<M: Machine, F: InodeOperations<M>>(
     Ok(dir)
 }
 
+/// `do_mkdirat` of a directory that exists: `filename_create` finds its dentry, under the parent's `i_rwsem`, and answers `EEXIST`.
+pub async fn mkdir_existing<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: DirId, dir: DirId) {
+    m.at("mkdir");
+    let (sb, i_rwsem) = (fs.super_block(), fs.directory_lock(parent));
+    let (before, under, after) = sb.calls.mkdir_exists();
+    sb.calls.rename_lock.path_init(m).await;
+    m.run(Account::System, before).await;
+    sb.line.permission(m).await;
+    sb.calls.get_directory(m, parent).await;
+    sb.start_write(m).await;
+    m.lock(i_rwsem, Side::Write).await;
+    sb.calls.rename_lock.d_lookup(m).await;
+    sb.calls.get_directory(m, dir).await;
+    m.run(Account::System, under).await;
+    sb.calls.put_directory(m, dir).await;
+    m.unlock(i_rwsem, Side::Write).await;
+    sb.end_write(m).await;
+    m.run(Account::System, after).await;
+    sb.calls.put_directory(m, parent).await;
+}
+
 /// Makes a name, of what `named` tells, with its directory locked. The times are those before and after the locks.
 async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     fs: &F,

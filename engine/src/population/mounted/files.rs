@@ -14,6 +14,7 @@ use crate::workloads::arrivals::{Arrivals, Requests};
 use crate::workloads::binding::{at_nice, placements};
 use crate::workloads::fio::{self, Jobs};
 use crate::workloads::format::NameFormat;
+use crate::workloads::fs_mark::DirectorySet;
 use crate::workloads::metadata::{self, Loop, Turn, User};
 use crate::workloads::mix::{self, Mix};
 use crate::workloads::{compile, dbench, fs_mark};
@@ -68,6 +69,8 @@ struct Crew {
     nice: Option<i32>,
     own: bool,
     subdirectories: usize,
+    /// They lie in a directory of the task, or of all tasks, and not in the root.
+    below: bool,
     initial_files: u64,
     synced: bool,
     /// Its tasks are threads of one process; whether closed files go to RCU.
@@ -95,6 +98,7 @@ impl Crew {
             nice: load.nice,
             own: w.directories == Directories::PerTask,
             subdirectories: if is_fio { 1 } else { w.number("subdirectories").max(1.0) as usize },
+            below: w.kind == WorkloadKind::FsMark && w.number("subdirectories") > 0.0,
             initial_files: if is_fio { 0 } else { w.number("initial_files") as u64 },
             synced: !is_fio && w.number("synced") > 0.0,
             threads: (w.kind == WorkloadKind::Mix && w.number("threads") > 0.0)
@@ -121,7 +125,7 @@ impl Crew {
             let own = &dirs[place % dirs.len()];
             let task = self.work.start(m, fs.clone(), own.clone(), who, actors.next());
             if self.watched {
-                fs.super_block().calls.watch(task, own[0]);
+                fs.super_block().calls.watch(task, own.dirs[0]);
             }
             if self.unlinked {
                 fs.super_block().calls.lose_names(task);
@@ -136,42 +140,72 @@ impl Crew {
     }
 }
 
-/// What each set of directories is: of every task, or of all tasks of a load.
-type Sets = Vec<Rc<[DirId]>>;
+/// Directories of every task, or of all tasks of a load.
+type Sets = Vec<DirectorySet>;
 
 /// Makes the directories of all loads, with the files that lie in them; loads that share theirs share them with each other.
 async fn directories<M: Machine, F: Filesystem<M> + Witness>(m: &M, fs: &F, crews: &[Crew]) -> Result<Vec<Sets>, Full> {
     let sharing = || crews.iter().filter(|crew| !crew.own);
     let wide = sharing().map(|crew| crew.subdirectories).max().unwrap_or(0);
     let files = sharing().map(|crew| crew.initial_files).max().unwrap_or(0);
-    let (mut shared, mut made, mut all) = (Vec::new(), 0, Vec::new());
+    let (mut shared, mut made, mut all) = (Vec::new(), 0..u32::MAX, Vec::new());
     for crew in crews {
-        let (count, initial_files) = match crew.own {
-            true => (crew.tasks.len() * crew.subdirectories, crew.initial_files),
-            false if shared.is_empty() => (wide, files),
-            false => (0, 0),
+        let (sets, width, initial_files) = match crew.own {
+            true => (crew.tasks.len(), crew.subdirectories, crew.initial_files),
+            false if shared.is_empty() => (1, wide, files),
+            false => (0, 0, 0),
         };
-        let mut new = Vec::new();
-        for _ in 0..count {
-            match fs.mkdir(m, ROOT, format!("d{made:03}").as_bytes()).await {
-                Ok(directory) => new.push(directory),
-                Err(_) => return Err(full(m, "no space left for the directories")),
-            }
-            made += 1;
-        }
+        let mut new = new_sets(m, fs, &mut made, (sets, width, crew.below)).await?;
         come_to_rest(m, fs).await;
-        if initial_files > 0
-            && fs.fill(&new, initial_files, crew.work.initial_names(initial_files / count as u64)).is_err()
-        {
-            return Err(full(m, "no space left for the initial files"));
+        let dirs: Vec<DirId> = new.iter().flat_map(|set: &DirectorySet| set.dirs.iter().copied()).collect();
+        if initial_files > 0 {
+            let names = crew.work.initial_names(initial_files / dirs.len() as u64);
+            if fs.fill(&dirs, initial_files, names).is_err() {
+                return Err(full(m, "no space left for the initial files"));
+            }
         }
         if !crew.own && shared.is_empty() {
             shared = std::mem::take(&mut new);
         }
-        let own = if crew.own { &new[..] } else { &shared[..crew.subdirectories] };
-        all.push(own.chunks(crew.subdirectories).map(Rc::from).collect());
+        let first =
+            |set: &DirectorySet| DirectorySet { above: set.above, dirs: set.dirs[..crew.subdirectories].into() };
+        all.push(if crew.own { new } else { shared.iter().map(first).collect() });
     }
     Ok(all)
+}
+
+/// So many sets of so many new directories each: in the root, or in a new directory for each set.
+async fn new_sets<M: Machine, F: Filesystem<M>>(
+    m: &M,
+    fs: &F,
+    numbers: &mut Range<u32>,
+    (sets, width, below): (usize, usize, bool),
+) -> Result<Sets, Full> {
+    let mut above = vec![ROOT; sets];
+    if below {
+        for set in &mut above {
+            *set = new_directory(m, fs, ROOT, numbers).await?;
+        }
+    }
+    let mut new = Vec::new();
+    for above in above {
+        let mut dirs = Vec::new();
+        for _ in 0..width {
+            dirs.push(new_directory(m, fs, above, numbers).await?);
+        }
+        new.push(DirectorySet { above, dirs: dirs.into() });
+    }
+    Ok(new)
+}
+
+async fn new_directory<M: Machine, F: Filesystem<M>>(
+    m: &M,
+    fs: &F,
+    parent: DirId,
+    numbers: &mut Range<u32>,
+) -> Result<DirId, Full> {
+    let name = format!("d{:03}", numbers.next().unwrap_or_default());
+    fs.mkdir(m, parent, name.as_bytes()).await.map_err(|_| full(m, "no space left for the directories"))
 }
 
 /// Waits until nothing goes on in the background: files that are filled in enter the structures past all locks.
@@ -249,7 +283,9 @@ impl Work {
                 Turn::Tmpfile { bytes: w.number("write_bytes") as u32, fsync: w.number("fsync") > 0.0 }
             }
             WorkloadKind::Compile => return Ok(Self::Compile(Rc::new(compile::Params::new(spec, w, costs.lru())?))),
-            WorkloadKind::FsMark => return Ok(Self::FsMark(Rc::new(fs_mark::Params::new(w, user)?))),
+            WorkloadKind::FsMark => {
+                return Ok(Self::FsMark(Rc::new(fs_mark::Params::new(w, spec.machine.costs.speed)?)))
+            }
             WorkloadKind::Dbench => {
                 return Ok(Self::Dbench(Rc::new(dbench::Params::new(w, spec.machine.costs.speed)?)))
             }
@@ -285,7 +321,7 @@ impl Work {
         &self,
         m: &M,
         fs: &Rc<F>,
-        dirs: &[Rc<[DirId]>],
+        sets: &[DirectorySet],
         (tasks, load): (Range<u32>, u32),
     ) -> Result<Vec<Actor<M, F>>, Full> {
         let (files, bytes, shared, choice, stays) = match self {
@@ -310,8 +346,9 @@ impl Work {
             new.choosing(choice).reusing(names).staying(stays).picking(picks)
         };
         let mut actors: Vec<_> =
-            tasks.enumerate().map(|(place, task)| actor(dirs[place % dirs.len()].clone(), task)).collect();
-        let mut nobody = actor(dirs.concat().into(), Actor::<M, F>::NOBODY - load);
+            tasks.enumerate().map(|(place, task)| actor(sets[place % sets.len()].dirs.clone(), task)).collect();
+        let everywhere = sets.iter().flat_map(|set| set.dirs.iter().copied()).collect();
+        let mut nobody = actor(everywhere, Actor::<M, F>::NOBODY - load);
         for number in 0..files {
             let leaves = cold.then(|| f64::from(number) / f64::from(files));
             for who in if shared { std::slice::from_mut(&mut nobody) } else { &mut actors[..] } {
@@ -333,11 +370,11 @@ impl Work {
         &self,
         m: &M,
         fs: Rc<F>,
-        dirs: Rc<[DirId]>,
+        own: DirectorySet,
         Starting { task, place: (place, tasks), placement, nice, requests }: Starting,
         actor: Option<Actor<M, F>>,
     ) -> TaskId {
-        let dir = dirs[0];
+        let dir = own.dirs[0];
         match self {
             Self::Loop(turns) => {
                 let turns = turns.clone();
@@ -350,7 +387,7 @@ impl Work {
             }
             Self::FsMark(params) => {
                 let params = params.clone();
-                starting(m, placement, nice, move |m| fs_mark::run(m, fs, dirs, task, params))
+                starting(m, placement, nice, move |m| fs_mark::run(m, fs, own, task, params))
             }
             Self::Dbench(params) => {
                 let params = params.clone();

@@ -2,7 +2,7 @@
 
 use super::super::structures::directory::geometry::DirGeometry;
 use super::super::structures::directory::DirForm;
-use super::super::structures::touch::{Scanned, Touches};
+use super::super::structures::touch::{BlockKind, Scanned, Touches};
 use crate::cost_table;
 use crate::waist::Time;
 
@@ -59,6 +59,7 @@ cost_table!(pub(super) LeafCosts {
 cost_table!(pub(super) ScanCosts {
     name: ["dir_scan.name"],
     run: ["dir_scan.run"],
+    node: ["cu_node.lock_dir_leafn"],
     entry: ["dir_leaf.entry"],
     map: ["dir_buffer.map"],
 });
@@ -190,7 +191,17 @@ impl OperationCosts {
     pub(super) fn scan_time(&self, touches: &Touches) -> Time {
         let Scanned { names, runs } = touches.scanned();
         let entries = usize::from(touches.shifted()).saturating_sub(DirGeometry::default().entries());
-        Time::from(names) * self.scan.name + Time::from(runs) * self.scan.run + entries as Time * self.scan.entry
+        self.descent_time(touches)
+            + Time::from(names) * self.scan.name
+            + Time::from(runs) * self.scan.run
+            + entries as Time * self.scan.entry
+    }
+
+    /// Searching the nodes between a hash index's root and its leaf, and reading the block below each (`xfs_da3_node_lookup_int`): in the
+    /// directories that were traced the root is the only node.
+    pub(super) fn descent_time(&self, touches: &Touches) -> Time {
+        let nodes = touches.iter().filter(|&(kind, _)| kind == BlockKind::DaNode).count() as Time;
+        nodes.saturating_sub(1) * self.scan.node
     }
 
     /// Finding out where these blocks of directories are, of several blocks of the filesystem each (`xfs_dabuf_map`).

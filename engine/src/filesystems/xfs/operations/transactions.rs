@@ -62,7 +62,7 @@ impl Xfs {
         let scan = self.passed_by(d, name) * self.costs.short.look;
         self.get_buffers(m, &touches).await;
         let collides = touches.has(BlockKind::DirData);
-        let look = self.costs.look_up_name_time(form);
+        let look = self.costs.look_up_name_time(form) + self.costs.descent_time(&touches);
         let time = c.lookup_end + scan + look + if collides { c.lookup_data } else { 0 };
         let time = time + self.check_names(d, name, Act::LookUp);
         m.run(Account::System, time).await;
