@@ -174,6 +174,36 @@ def test_threads_of_fs_mark_meet_in_one_directory_as_long_as_they_stay_there(sce
     assert waits(1000) > 2 * waits(1)
 
 
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_fs_mark_locks_the_directory_above_the_files_before_each_of_them(
+    scenario: MakeSpec, filesystem: str
+) -> None:
+    """It makes the directory of a file, which is there: all threads meet in the root, unless each has one of its own (-D)."""
+
+    def lock(below: int | None) -> tuple[int, float]:
+        options = {"kind": "fs_mark", "tasks": 4, "directories": "per-task", "size": None, "sync": 0, "keep": True}
+        result = simulate_whole(scenario(filesystem, options | {"subdirectories": below}, ms=10))
+        rwsem = next(lock for lock in result.locks if lock.name == "vfs.i_rwsem (directory)")
+        return rwsem.contended, rwsem.acquired / result.operations
+
+    (meet, root), (apart, own) = lock(None), lock(1)
+    assert root == pytest.approx(2, rel=0.05) and own == pytest.approx(2, rel=0.05)
+    assert meet > 10 and apart == 0
+
+
+def test_an_empty_file_of_fs_mark_costs_a_directory_that_exists_and_a_write_of_nothing(
+    scenario: MakeSpec,
+) -> None:
+    options = {"kind": "fs_mark", "directories": "per-task", "size": None, "sync": 0, "keep": True}
+    mark = scenario("tmpfs", options)
+    costs = mark["vfs"]["costs"]
+    mkdir = sum(costs[f"call.mkdir_exists_{part}_i_rwsem"] for part in ("before", "under", "after"))
+    more = mkdir + costs["call.write_nothing"] + mark["workload"]["params"]["user_ns"] - costs["user.loop"]
+    bare = scenario("tmpfs", {"kind": "create", "directories": "per-task"})
+    per_file = [5e6 / simulate_whole(spec).operations for spec in (mark, bare)]
+    assert per_file[0] - per_file[1] == pytest.approx(more, rel=0.05)
+
+
 def test_kept_files_stay_and_are_not_unlinked(scenario: MakeSpec) -> None:
     result = simulate_whole(
         scenario("xfs", {"kind": "fs_mark", "files": 10, "size": None, "sync": 0, "keep": True})
