@@ -106,6 +106,8 @@ def test_times_are_resolved_to_nanoseconds_and_other_units_stay() -> None:
 
 NEVER_MEASURED_AS_A_WHOLE = {
     "cascade-lake-96",
+    "coffee-lake-12",
+    "coffee-lake-12-guest",
     "guest-2cpu-emerald",
     "guest-2cpu-intel",
     "haswell-ep-24",
@@ -346,7 +348,16 @@ def test_idle_states_are_in_the_order_of_what_they_pay_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["cascade-lake-96", "haswell-ep-24", "haswell-ex-144", "ice-lake-128", "sapphire-rapids-192"]
+    "name",
+    [
+        "cascade-lake-96",
+        "coffee-lake-12",
+        "coffee-lake-12-guest",
+        "haswell-ep-24",
+        "haswell-ex-144",
+        "ice-lake-128",
+        "sapphire-rapids-192",
+    ],
 )
 def test_an_instruction_is_as_fast_as_the_machine(name: str) -> None:
     """They are those of the guest on which they were counted, times the speed."""
