@@ -167,4 +167,5 @@ def _cells(axes: Axes, cells: Sequence[Sequence[float]], most: float) -> None:
     for y, row in enumerate(cells):
         for x, value in enumerate(row):
             colour = "white" if value < 0.55 * most else "black"
-            axes.text(x, y, with_prefix(value), ha="center", va="center", fontsize=6.5, color=colour)
+            cell = axes.text(x, y, with_prefix(value), ha="center", va="center", fontsize=6.5, color=colour)
+            cell.set_in_layout(False)  # it lies within the axes; hundreds are most of the time of a layout
