@@ -18,6 +18,7 @@ import shlex
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from io import TextIOWrapper
@@ -31,6 +32,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from simfs import cli
 from simfs.reports.figures import drawing
+from simfs.results import run
+from simfs.results.store import Engine, Store
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -88,6 +91,7 @@ def _be_simfs(words: list[str], folder: Path, out: BinaryIO, errors: BinaryIO, a
         sys.argv = ["simfs", *words]
         os.chdir(folder)
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+        _remember_runs(folder / "runs")
         drawing.pictures = lambda name, figure: {
             f"figures/{name}.svg": drawing.svg(figure) if name == asked else b""
         }
@@ -100,6 +104,16 @@ def _be_simfs(words: list[str], folder: Path, out: BinaryIO, errors: BinaryIO, a
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code if isinstance(code, int) else 1)
+
+
+def _remember_runs(folder: Path) -> None:
+    """Let a command take what another of the same page has run; a run says the same whenever it is run."""
+    anew = run._with_programs
+
+    def remembering(machine: Callable[..., str]) -> Engine:
+        return Store(folder).remembering(anew(machine))
+
+    run._with_programs = remembering
 
 
 def setup(app: Sphinx) -> None:
