@@ -119,7 +119,7 @@ def _coarse() -> Iterator[None]:
 
 @pytest.fixture
 def png_alone() -> Iterator[None]:
-    """Figures are written as coarse PNG only, and of one result once, where a command is tried and not what it draws."""
+    """Figures are coarse PNG alone, and of one result drawn once, where a command is tried and not what it draws."""
     yield from _coarse()
 
 

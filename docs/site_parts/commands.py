@@ -32,7 +32,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from simfs import cli
 from simfs.reports.figures import drawing
-from simfs.results import run
+from simfs.results import run as runs
 from simfs.results.store import Engine, Store
 
 if TYPE_CHECKING:
@@ -108,12 +108,12 @@ def _be_simfs(words: list[str], folder: Path, out: BinaryIO, errors: BinaryIO, a
 
 def _remember_runs(folder: Path) -> None:
     """Let a command take what another of the same page has run; a run says the same whenever it is run."""
-    anew = run._with_programs
+    anew = runs._with_programs
 
-    def remembering(machine: Callable[..., str]) -> Engine:
-        return Store(folder).remembering(anew(machine))
+    def remembering(run: Callable[..., str]) -> Engine:
+        return Store(folder).remembering(anew(run))
 
-    run._with_programs = remembering
+    runs._with_programs = remembering
 
 
 def setup(app: Sphinx) -> None:
