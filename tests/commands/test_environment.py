@@ -274,7 +274,8 @@ def test_what_cannot_be_written_leaves_what_stood_there(tmp_path: Path) -> None:
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "from simfs.cli import main; main()"
     )
-    options = ["--variant", "mutex", "--set", "measure.duration=1 ms", "-o", str(picture)]
+    few = ["--set", "measure={warmup: 0 ms, duration: 1 ms}", "--set", "sweep.workload.tasks=[2]"]
+    options = ["--variant", "mutex", *few, "-o", str(picture)]
     ended = subprocess.run(
         [sys.executable, "-c", code, "timeline", "lock-cycle", *options],
         capture_output=True,
