@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from simfs.experiments.sweep_design import Kind
     from simfs.experiments.whatif import Change, WhatIf
+    from simfs.reports.figures.result import Makers
     from simfs.reports.web.notebook import Shown
     from simfs.reports.web.widget import Explore
     from simfs.results.model import ScenarioResult
@@ -299,17 +300,20 @@ class Answer:
 
     def figures(self) -> dict[str, Figure]:
         """Every figure that makes sense for this answer, by name: those that `simfs run --out` writes."""
-        from simfs.reports.figures.factors import sweep_figures
-        from simfs.reports.figures.result import figures
-
-        return figures(self.result) | sweep_figures(self.result)
+        return {name: make() for name, make in self._makers().items()}
 
     def figure(self, name: str) -> Figure:
         """One figure; ValueError for a name that this answer has none of."""
-        known = self.figures()
+        known = self._makers()
         if name not in known:
             raise ValueError(f"there is no figure '{name}' of this answer; {choices(name, known)}")
-        return known[name]
+        return known[name]()
+
+    def _makers(self) -> Makers:
+        from simfs.reports.figures.factors import sweep_makers
+        from simfs.reports.figures.result import makers
+
+        return makers(self.result) | sweep_makers(self.result)
 
     def lock_views(self, variant: str | None = None) -> Shown:
         """The locks of a variant from all sides, for a notebook to show; of the variant that waits longest by default.

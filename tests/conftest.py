@@ -17,8 +17,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from simfs.reports import export
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from simfs.results.model import ScenarioResult
 
 SLOW = [HealthCheck.too_slow]
 
@@ -92,20 +96,37 @@ def _as_png(name: str, figure: Figure) -> dict[str, bytes]:
     return {f"figures/{name}.png": out.getvalue()}
 
 
-@pytest.fixture
-def png_alone() -> Iterator[None]:
-    """Figures are written as coarse PNG only, where a command is tried and not what it draws: a sixth of the time."""
+_PICTURES: dict[str, list[tuple[str, bytes]]] = {}
+"""The pictures of each result: many tests of commands get the same one."""
+
+
+def _pictures_of(result: ScenarioResult) -> Iterator[tuple[str, bytes]]:
+    text = export.to_json(result)
+    if text not in _PICTURES:
+        _PICTURES[text] = list(_drawn_anew(result))
+    yield from _PICTURES[text]
+
+
+_drawn_anew = export._figures
+
+
+def _coarse() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("simfs.reports.figures.drawing.pictures", _as_png)
+        patch.setattr(export, "_figures", _pictures_of)
         yield
+
+
+@pytest.fixture
+def png_alone() -> Iterator[None]:
+    """Figures are coarse PNG alone, and of one result drawn once, where a command is tried and not what it draws."""
+    yield from _coarse()
 
 
 @pytest.fixture(scope="module")
 def png_alone_in_file() -> Iterator[None]:
     """The same for all tests of a file."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("simfs.reports.figures.drawing.pictures", _as_png)
-        yield
+    yield from _coarse()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,6 +18,7 @@ import shlex
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from io import TextIOWrapper
@@ -30,10 +31,15 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from simfs import cli
+from simfs.reports import export
 from simfs.reports.figures import drawing
+from simfs.results import run as runs
+from simfs.results.store import Engine, Store
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+
+    from simfs.results.model import ScenarioResult
 
 logger = logging.getLogger(__name__)
 NEEDED = (
@@ -88,9 +94,11 @@ def _be_simfs(words: list[str], folder: Path, out: BinaryIO, errors: BinaryIO, a
         sys.argv = ["simfs", *words]
         os.chdir(folder)
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+        _remember_runs(folder / "runs")
         drawing.pictures = lambda name, figure: {
             f"figures/{name}.svg": drawing.svg(figure) if name == asked else b""
         }
+        export._figures = lambda result: _only(asked, result)
         cli.main()
     except SystemExit as end:
         code = end.code or 0
@@ -100,6 +108,22 @@ def _be_simfs(words: list[str], folder: Path, out: BinaryIO, errors: BinaryIO, a
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code if isinstance(code, int) else 1)
+
+
+def _only(asked: str | None, result: ScenarioResult) -> Iterator[tuple[str, bytes]]:
+    """The figure of a result that is asked for, and the names of the others, which are not made."""
+    for name, make in export.makers_of(result).items():
+        yield f"figures/{name}.svg", drawing.svg(make()) if name == asked else b""
+
+
+def _remember_runs(folder: Path) -> None:
+    """Let a command take what another of the same page has run; a run says the same whenever it is run."""
+    anew = runs._with_programs
+
+    def remembering(run: Callable[..., str]) -> Engine:
+        return Store(folder).remembering(anew(run))
+
+    runs._with_programs = remembering
 
 
 def setup(app: Sphinx) -> None:

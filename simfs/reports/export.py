@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from simfs.results.tournament import is_tournament
 
 if TYPE_CHECKING:  # who wants JSON alone waits for neither tables nor figures
     import pyarrow as pa
+
+    from simfs.reports.figures.result import Makers
 
 MARKS = ("manifest.json", "sweep.json")
 """Files of simfs: a directory with one of them may be written to."""
@@ -94,17 +97,20 @@ def _files(result: ScenarioResult) -> Iterator[tuple[str, bytes]]:
 
 def _figures(result: ScenarioResult) -> Iterator[tuple[str, bytes]]:
     from simfs.reports.figures.drawing import pictures
-    from simfs.reports.figures.factors import sweep_figures
-    from simfs.reports.figures.result import figures
+
+    for name, make in makers_of(result).items():
+        yield from pictures(name, make()).items()
+
+
+def makers_of(result: ScenarioResult) -> Makers:
+    """What makes the figures that are written, by their names."""
+    from simfs.reports.figures.factors import sweep_makers
+    from simfs.reports.figures.result import makers
     from simfs.reports.figures.tournament import tournament_figure
 
-    drawn = (
-        {"tournament": tournament_figure(result)}
-        if is_tournament(result)
-        else figures(result) | sweep_figures(result)
-    )
-    for name, figure in drawn.items():
-        yield from pictures(name, figure).items()
+    if is_tournament(result):
+        return {"tournament": partial(tournament_figure, result)}
+    return makers(result) | sweep_makers(result)
 
 
 def refuse_foreign(directory: Path) -> None:

@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
+from simfs.scenario.checks import source_ranges
+from simfs.scenario.checks.source_ranges import source_range
+from simfs.scenario.schema import Scenario
+
 DATASET = "nfs-dir-create-latency-2022"
 
 
@@ -29,12 +33,20 @@ Command = Callable[..., Done]
 
 @pytest.fixture(scope="module")
 def main() -> Iterator[Callable[[list[str]], int]]:
-    """The command. All data sets are read once, which takes most of its time."""
+    """The command. All data sets and the ranges of their fits are read once, which takes most of its time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "docs")
         module = importlib.import_module("predictions")
         pairs = module.predicted([])
         patch.setattr(module, "predicted", lambda _names: pairs)
+        ranges: dict[tuple[str, str], tuple[float, float] | None] = {}
+
+        def once(scenario: Scenario, key: str) -> tuple[float, float] | None:
+            if (scenario.name, key) not in ranges:
+                ranges[scenario.name, key] = source_range(scenario, key)
+            return ranges[scenario.name, key]
+
+        patch.setattr(source_ranges, "source_range", once)
         yield module.main
 
 

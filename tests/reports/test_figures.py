@@ -25,7 +25,7 @@ from simfs.reports import export, text
 from simfs.reports.figures.curves import SIDE_BY_SIDE
 from simfs.reports.figures.drawing import label, pictures, svg
 from simfs.reports.figures.latency import curve, one_in
-from simfs.reports.figures.result import figures
+from simfs.reports.figures.result import figures, makers
 from simfs.results.model import Finding, Fit, PointResult, ScenarioResult
 from simfs.results.run import Runs, run_scenario
 from simfs.results.run_result import Stall
@@ -58,21 +58,26 @@ CURVE, TABLE = scenario(), scenario((24,))
 NAMES = ["throughput", "cpu-time", "locks", "latency", "warm-up", "measured"]
 
 
+def figure(result: ScenarioResult, name: str) -> Figure:
+    """One of its figures."""
+    return makers(result)[name]()
+
+
 @cache
-def drawn() -> dict[str, Figure]:
-    """The figures, made once."""
-    return figures(CURVE)
+def drawn(name: str) -> Figure:
+    """A figure, made once."""
+    return figure(CURVE, name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "latency", "measured"])
 def test_no_text_lies_over_another_or_outside(name: str) -> None:
-    assert_no_overlap(drawn()[name])
+    assert_no_overlap(drawn(name))
 
 
 @pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "latency", "measured"])
 def test_the_legend_lies_outside_the_axes(name: str) -> None:
-    figure = drawn()[name]
+    figure = drawn(name)
     boxes(figure)
     (legend,) = figure.legends
     for axes in figure.axes:
@@ -80,34 +85,33 @@ def test_the_legend_lies_outside_the_axes(name: str) -> None:
         assert not axes.get_visible() or overlap is None
 
 
-@cache
-def drawn_of_three(_: int) -> dict[str, Figure]:
-    """The same figures of three variants, made once for each number."""
+def drawn_of_three(name: str) -> Figure:
+    """The same figure of three variants, made anew."""
     points = tuple(p for variant in list(fakes.VARIANTS)[:3] for p in CURVE.of(variant))
-    return figures(CURVE.model_copy(update={"points": points}))
+    return figure(CURVE.model_copy(update={"points": points}), name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_bytes_twice(name: str) -> None:
-    assert pictures(name, drawn_of_three(1)[name]) == pictures(name, drawn_of_three(2)[name])
+    assert pictures(name, drawn_of_three(name)) == pictures(name, drawn_of_three(name))
 
 
 @pytest.mark.slow
 def test_the_text_of_an_svg_is_text_without_a_date() -> None:
-    data = svg(drawn()["throughput"])
+    data = svg(drawn("throughput"))
     assert b"compiles per second</text>" in data
     assert b"<dc:date>" not in data
 
 
 def test_figures_leave_global_settings_alone() -> None:
     before = dict(mpl.rcParams)
-    svg(drawn()["measured"])
+    svg(drawn("measured"))
     assert dict(mpl.rcParams) == before
 
 
 def test_only_figures_that_make_sense_are_made() -> None:
-    assert list(drawn()) == NAMES
+    assert list(figures(CURVE)) == NAMES
     assert list(figures(TABLE)) == ["locks", "latency", "warm-up", "measured"]
     bare = [
         p.model_copy(update={"locks": (), "latency": {}, "measured": (), "batches_per_s": ()})
@@ -117,7 +121,7 @@ def test_only_figures_that_make_sense_are_made() -> None:
 
 
 def test_every_variant_is_in_the_legend_with_its_own_marker_and_line() -> None:
-    axes = drawn()["throughput"].axes[0]
+    axes = drawn("throughput").axes[0]
     lines = {str(line.get_label()): line for line in axes.get_lines()}
     looks = {(str(lines[v].get_marker()), str(lines[v].get_color())) for v in CURVE.variants}
     assert len(looks) == len(CURVE.variants)
@@ -191,22 +195,22 @@ def test_throughputs_far_apart_have_a_logarithmic_axis() -> None:
 
     for factor, scale in ((1.5, "linear"), (1e4, "log")):
         result = CURVE.model_copy(update={"points": (*CURVE.of("ext4"), *scaled(factor))})
-        assert figures(result)["throughput"].axes[0].get_yscale() == scale
+        assert figure(result, "throughput").axes[0].get_yscale() == scale
 
 
 def test_titles_of_many_warm_ups_are_inside_the_figure_and_those_left_out_are_counted() -> None:
     """Of `will-it-scale` the last titles of a row were cut, and four variants were missing without a word."""
     title = "create and unlink files of one directory in turn"
     titles = dict.fromkeys(fakes.VARIANTS, title)
-    made = figures(CURVE.model_copy(update={"titles": titles}))["warm-up"]
+    made = figure(CURVE.model_copy(update={"titles": titles}), "warm-up")
     assert_no_overlap(made)
     points = [p.model_copy(update={"variant": f"{p.variant}-{n}"}) for n in range(9) for p in CURVE.points]
-    many = figures(CURVE.model_copy(update={"points": tuple(points)}))["warm-up"]
+    many = figure(CURVE.model_copy(update={"points": tuple(points)}), "warm-up")
     assert re.search(r"\(12 of \d+: the longest transients\)", many.get_supxlabel())
 
 
 def test_the_legend_of_a_single_warm_up_fits() -> None:
-    alone = figures(TABLE.model_copy(update={"points": TABLE.of("ext4")}))["warm-up"]
+    alone = figure(TABLE.model_copy(update={"points": TABLE.of("ext4")}), "warm-up")
     alone.draw_without_rendering()
     (legend,) = alone.legends
     box = legend.get_window_extent()
@@ -217,7 +221,7 @@ def test_a_legend_of_long_names_is_inside_the_figure() -> None:
     """Of `cna-lock2` both ends were cut, in the figure of a lesson."""
     title = "will-it-scale lock2, lock qspinlock, numa_spinlock_threshold 1 ms"
     titles = {variant: f"{title} {variant}" for variant in fakes.VARIANTS}
-    assert_no_overlap(figures(CURVE.model_copy(update={"titles": titles}))["throughput"])
+    assert_no_overlap(figure(CURVE.model_copy(update={"titles": titles}), "throughput"))
 
 
 LONG = "a title that says everything at once, and_a_word_without_any_blank_that_goes_on_for_ever_and_ever_and_ever"
@@ -230,7 +234,7 @@ def test_very_long_names_are_shortened_in_their_middle(name: str) -> None:
     variants = list(fakes.VARIANTS)[:3]
     points = tuple(p for variant in variants for p in CURVE.of(variant))
     titles = {variant: f"{LONG} {n}" for n, variant in enumerate(variants)}
-    made = figures(CURVE.model_copy(update={"points": points, "titles": titles, "fits": ()}))[name]
+    made = figure(CURVE.model_copy(update={"points": points, "titles": titles, "fits": ()}), name)
     assert_no_overlap(made)
     assert all(axes.get_window_extent().height > 60 for axes in made.axes if axes.get_visible())
 
@@ -246,7 +250,7 @@ def test_of_many_variants_the_longest_waits_are_drawn_and_those_left_out_are_cou
     """Of 200 variants the figure was five metres high."""
     full = CURVE.of("xfs, one directory")
     points = [p.model_copy(update={"variant": f"{p.variant} {n}"}) for n in range(60) for p in full]
-    made = figures(CURVE.model_copy(update={"points": tuple(points)}))["locks"]
+    made = figure(CURVE.model_copy(update={"points": tuple(points)}), "locks")
     assert "16 of 60, the longest waits" in made.axes[0].get_title("left")
     assert made.get_figheight() < 20
 
@@ -264,7 +268,7 @@ def test_measured_points_that_are_moved_aside_are_said_to_be() -> None:
     """In the samples ext4 and btrfs were measured at the same rate."""
 
     def legend(result: ScenarioResult) -> list[str]:
-        (found,) = figures(result)["throughput"].legends
+        (found,) = figure(result, "throughput").legends
         return [entry.get_text() for entry in found.get_texts()]
 
     assert SIDE_BY_SIDE in legend(CURVE)
@@ -295,7 +299,7 @@ def test_a_panel_of_latencies_has_a_line_for_each_variant_that_has_the_operation
     one, two = CURVE.of("ext4")[-1], CURVE.of("xfs, one directory")[-1]
     slow, fast = took(40, 1e3, 2e3, longest=7e6), took(4000, 1e2, 2e2, longest=3e2)
     points = (with_latency(one, create=slow, unlink=fast), with_latency(two, create=fast))
-    made = figures(CURVE.model_copy(update={"points": points}))["latency"]
+    made = figure(CURVE.model_copy(update={"points": points}), "latency")
     names = [axes.get_title("left") for axes in made.axes]
     lines = [
         [line.get_color() for line in axes.lines if line.get_linestyle() != "None"] for axes in made.axes
@@ -310,7 +314,7 @@ def test_a_panel_of_latencies_has_a_line_for_each_variant_that_has_the_operation
 def test_latencies_that_are_all_the_same_are_no_figure() -> None:
     always = took(40, 1e3, longest=1e3)
     points = tuple(with_latency(p, create=always) for p in CURVE.points)
-    assert "latency" not in figures(CURVE.model_copy(update={"points": points}))
+    assert "latency" not in makers(CURVE.model_copy(update={"points": points}))
 
 
 @pytest.mark.parametrize(
@@ -326,7 +330,7 @@ def test_of_many_latencies_the_longest_are_drawn_and_those_left_out_are_counted(
     kinds = {f"call {n}": took(400, 1e2, 1e3 * (n + 1), longest=1e4 * (n + 1)) for n in range(12)}
     names = [f"{full.variant} {n}" for n in range(20)]
     points = [with_latency(full.model_copy(update={"variant": name}), **kinds) for name in names]
-    made = figures(CURVE.model_copy(update={"points": tuple(points)}))["latency"]
+    made = figure(CURVE.model_copy(update={"points": tuple(points)}), "latency")
     assert re.search("8 of 20 variants: the longest; 9 of 12 operations", made.get_supxlabel())
     assert_no_overlap(made)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -69,15 +70,17 @@ def traced(text: str, *, warmup_ms: float, run_ms: float) -> dict[str, Counter[s
             steps[task] = []
         elif what == "end" and task in steps:
             found.setdefault(about, Counter())[" ".join(steps.pop(task))] += 1
-        elif what in SIGNS and task in steps and not any(name in about for name in MEANWHILE):
+        elif what in SIGNS and task in steps and (lock := short(about.rsplit("#", 1)[0])):
             if steps[task] and time > last[task]:
                 steps[task].append(".")
-            steps[task].append(SIGNS[what] + short(about))
+            steps[task].append(SIGNS[what] + lock)
             last[task] = time
     return found
 
 
+@cache
 def short(lock: str) -> str:
-    """A lock's class without its number and, where that says enough, without its filesystem."""
-    name = lock.rsplit("#", 1)[0]
-    return SHORT.get(name, name.split(".", 1)[1]).replace(" tree ", ".").replace(" ", "_")
+    """A lock's class, where that says enough without its filesystem; nothing for what comes with other locks."""
+    if any(name in lock for name in MEANWHILE):
+        return ""
+    return SHORT.get(lock, lock.split(".", 1)[1]).replace(" tree ", ".").replace(" ", "_")

@@ -31,7 +31,8 @@ def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
         beyond |= {id(t) for each in hidden for t in each.findobj(Text)}
         every = [t for t in figure.findobj(Text) if isinstance(t, Text) and id(t) not in beyond]
         texts = [t for t in every if t.get_visible() and t.get_text()]
-        return [(t.get_text(), t.get_window_extent()) for t in texts if t.get_window_extent().width > 0]
+        found = [(t.get_text(), t.get_window_extent()) for t in texts]
+        return [(name, box) for name, box in found if box.width > 0]
 
 
 def assert_no_overlap(figure: Figure) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from math import ceil, log
 
@@ -23,7 +24,7 @@ from simfs.reports.figures.drawing import (
     thousands,
     unique,
 )
-from simfs.reports.figures.result import MAX_LINES, has_curve
+from simfs.reports.figures.result import MAX_LINES, Makers, has_curve
 from simfs.reports.numbers import counted, plain, plural, with_prefix
 from simfs.results.model import ScenarioResult, Value, short
 
@@ -44,12 +45,17 @@ MAX_HEAT = 12.0
 
 def sweep_figures(result: ScenarioResult) -> dict[str, Figure]:
     """The figure `heat` of a grid over two keys; `factors` where more varies than it or a curve over tasks can show."""
+    return {name: make() for name, make in sweep_makers(result).items()}
+
+
+def sweep_makers(result: ScenarioResult) -> Makers:
+    """What makes them."""
     keys = varied(result)
     if not keys or (has_curve(result) and all(short(key) == "tasks" for key in keys)):
         return {}
-    drawn = {"factors": factors(result, keys[:MAX_PANELS])}
+    made: Makers = {"factors": partial(factors, result, keys[:MAX_PANELS])}
     shown = is_grid(result, keys) and len(result.variants) <= MAX_LINES
-    return drawn | ({"heat": heat(result, keys)} if shown else {})
+    return made | ({"heat": partial(heat, result, keys)} if shown else {})
 
 
 def factors(result: ScenarioResult, keys: Sequence[str]) -> Figure:
@@ -167,4 +173,5 @@ def _cells(axes: Axes, cells: Sequence[Sequence[float]], most: float) -> None:
     for y, row in enumerate(cells):
         for x, value in enumerate(row):
             colour = "white" if value < 0.55 * most else "black"
-            axes.text(x, y, with_prefix(value), ha="center", va="center", fontsize=6.5, color=colour)
+            cell = axes.text(x, y, with_prefix(value), ha="center", va="center", fontsize=6.5, color=colour)
+            cell.set_in_layout(False)  # it lies within the axes; hundreds are most of the time of a layout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal, get_args
 
 from simfs.scenario.sections.units import BYTES_PER_UNIT, NS_PER_UNIT
@@ -125,6 +126,7 @@ EXAMPLES = (
 )  # fmt: skip
 
 
+@cache
 def metric(name: str) -> Metric:
     """Return what the metric `name` means; raise ValueError for a name that means nothing.
 

@@ -84,7 +84,7 @@ def predictor(name: str) -> Path | None:
 
 def _users(name: str, files: Iterable[Path]) -> list[Path]:
     wanted = name if paths.is_name(name) else Path(name).resolve()
-    return [file for file in sorted(files) if _named_by(file, file.stat().st_mtime_ns) == wanted]
+    return sorted(file for file in files if _named_by(file, file.stat().st_mtime_ns) == wanted)
 
 
 @cache

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.reading.document import Document, Path_, Place, parse_value
@@ -130,20 +130,28 @@ def _keep_common(section: dict[str, Any], name: str, kind: object) -> None:
         if any(key in known.model_fields for known in KINDS[name].values()):
             del section[key]
     was = section.get("kind")
-    old = KINDS[name][was].model_fields if isinstance(was, str) and was in KINDS[name] else {}
-    for key in set(section) & kept & set(old) - {"kind"}:
-        if _takes(old[key], section[key]) and not _takes(new.model_fields[key], section[key]):
+    old = KINDS[name].get(was) if isinstance(was, str) else None
+    if old is None:
+        return
+    for key in set(section) & kept & set(old.model_fields) - {"kind"}:
+        if _takes(old, key, section[key]) and not _takes(new, key, section[key]):
             del section[key]
 
 
-def _takes(field: FieldInfo, value: object) -> bool:
+def _takes(kind: type[BaseModel], key: str, value: object) -> bool:
     """Whether a key can have this value; that of another kind may not (`sync` of `fs_mark` and of `dbench`)."""
-    taken: Any = Annotated[field.annotation, field]
     try:
-        TypeAdapter(taken).validate_python(value)
+        _values_of(kind, key).validate_python(value)
     except ValidationError:
         return False
     return True
+
+
+@cache
+def _values_of(kind: type[BaseModel], key: str) -> TypeAdapter[Any]:
+    field = kind.model_fields[key]
+    taken: Any = Annotated[field.annotation, field]
+    return TypeAdapter(taken)
 
 
 def _enter(holder: Any, path: Path_, place: Place) -> object:  # noqa: ANN401 - any level of YAML data
