@@ -110,6 +110,12 @@ impl Crew {
         })
     }
 
+    /// How many of its initial files each of these directories has.
+    fn initial_names(&self, sets: &Sets) -> u32 {
+        let dirs: usize = sets.iter().map(|set| set.dirs.len()).sum();
+        (self.initial_files / dirs.max(1) as u64) as u32
+    }
+
     /// Starts its tasks, with the actors that have been made for them.
     fn start<M: Machine, F: Filesystem<M>>(self, m: &M, fs: &Rc<F>, dirs: &Sets, actors: Vec<Actor<M, F>>) {
         let Ok(requests) = Arrivals::of(m, &self.workload, self.tasks.start) else {
@@ -120,8 +126,10 @@ impl Crew {
         fs.super_block().calls.open_files.set_dup(self.dup);
         let mut actors = actors.into_iter();
         let tasks = self.tasks.len();
+        let names = self.initial_names(dirs);
         for (place, (task, placement)) in self.tasks.zip(self.placements).enumerate() {
-            let who = Starting { task, place: (place, tasks), placement, nice: self.nice, requests: requests.clone() };
+            let (place_of_all, requests) = ((place, tasks), requests.clone());
+            let who = Starting { task, place: place_of_all, names, placement, nice: self.nice, requests };
             let own = &dirs[place % dirs.len()];
             let task = self.work.start(m, fs.clone(), own.clone(), who, actors.next());
             if self.watched {
@@ -371,7 +379,7 @@ impl Work {
         m: &M,
         fs: Rc<F>,
         own: DirectorySet,
-        Starting { task, place: (place, tasks), placement, nice, requests }: Starting,
+        Starting { task, place: (place, tasks), names, placement, nice, requests }: Starting,
         actor: Option<Actor<M, F>>,
     ) -> TaskId {
         let dir = own.dirs[0];
@@ -396,7 +404,7 @@ impl Work {
             }
             Self::Mix(mix) => {
                 let walked = mix.walked(place, tasks);
-                let (mix, actor) = (mix.clone(), actor.expect("mixes have actors").walking_from(walked));
+                let (mix, actor) = (mix.clone(), actor.expect("mixes have actors").walking(names, walked));
                 starting(m, placement, nice, move |m| mix::run(m.clone(), actor.on_task(m), mix, requests))
             }
         }
@@ -408,6 +416,8 @@ struct Starting {
     task: u32,
     /// Its place among those of its load, and how many these are.
     place: (usize, usize),
+    /// Names that each directory has when the run begins.
+    names: u32,
     placement: Placement,
     nice: Option<i32>,
     requests: Requests,

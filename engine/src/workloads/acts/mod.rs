@@ -67,6 +67,8 @@ pub struct Actor<M, F> {
     task: u32,
     format: Rc<NameFormat>,
     serial: u32,
+    /// Names that a walk finds in a directory before it goes on to the next, and how many are behind it.
+    names: u32,
     walked: u32,
     /// The files that were made, written to, synced and read last.
     made: Option<Name>,
@@ -88,9 +90,6 @@ pub struct Actor<M, F> {
     picks: Option<(Picks, LockId)>,
 }
 
-/// Files that a walk finds in a directory before it goes on to the next.
-const WALKED: u32 = 1000;
-
 impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     /// The number of who makes files before the tasks start; names show it.
     pub const NOBODY: u32 = 9999;
@@ -110,6 +109,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             task,
             format,
             serial: 0,
+            names: 1,
             walked: 0,
             made,
             written,
@@ -147,11 +147,12 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         Self { m, ..self }
     }
 
-    /// The same one, of whose walk through its directories this share is over.
-    pub fn walking_from(self, share: f64) -> Self {
-        let walked = (share * f64::from(WALKED) * self.dirs.len() as f64) as u32;
-        self.fs.has_walked(self.dirs[(walked / WALKED) as usize % self.dirs.len()], walked % WALKED);
-        Self { walked, ..self }
+    /// The same one, of whose walk through its directories, of so many names each, this share is over.
+    pub fn walking(self, names: u32, share: f64) -> Self {
+        let names = names.max(1);
+        let walked = (share * f64::from(names) * self.dirs.len() as f64) as u32;
+        self.fs.has_walked(self.dirs[(walked / names) as usize % self.dirs.len()], walked % names);
+        Self { names, walked, ..self }
     }
 
     /// The task's own stream.
@@ -191,8 +192,8 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             }
             Act::Bulkstat => fs.bulkstat(&m, self.task).await,
             Act::Walk => {
-                let dir = self.dirs[(self.walked / WALKED) as usize % self.dirs.len()];
-                fs.walk(&m, dir, self.walked % WALKED).await;
+                let dir = self.dirs[(self.walked / self.names) as usize % self.dirs.len()];
+                fs.walk(&m, dir, self.walked % self.names).await;
                 self.walked += 1;
             }
             Act::Mkdir => return self.mkdir().await,
