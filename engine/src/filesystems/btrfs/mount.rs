@@ -13,7 +13,7 @@ use super::log::roots::LogRoots;
 use super::log::LogTree;
 use super::names::{Name, Names};
 use super::open_inodes::OpenInodes;
-use super::operations::walk::Walked;
+use super::operations::walk::{Reading, Walked};
 use super::operations::OperationCosts;
 use super::root::{self, Root};
 use super::root_times::RootTimes;
@@ -35,6 +35,7 @@ use super::tree::key::{Key, FIRST_FREE_OBJECTID};
 use super::tree::search::Rules;
 use super::tree::Tree;
 use crate::devices::BlockDevice;
+use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::fs_type::FsType;
 use crate::filesystems::vfs::SuperBlock;
@@ -141,13 +142,14 @@ pub struct Btrfs {
     pub(super) writes_balance_trees: bool,
     pub(super) costs: OperationCosts,
     pub(super) walked: Walked,
+    pub(super) reading: Reading,
     pub(super) sb: SuperBlock,
     /// Directories that are made in the root before the tasks start are subvolumes.
     pub(super) subvolumes: bool,
     pub(super) directories: RefCell<Vec<Entries>>,
     free_directories: RefCell<Vec<DirId>>,
-    /// How many there were when files were laid out.
-    first_directories: Cell<Option<u64>>,
+    /// By directory, the number of the first file that was there before the run began, and by how much that of each next is larger.
+    initial_inodes: BySlot<(u64, u64)>,
     directory_lines: u32,
     files: RefCell<Vec<Inode>>,
     /// Names of files that have or had several.
@@ -212,11 +214,12 @@ impl Btrfs {
             writes_balance_trees: costs.rules().writes_balance_trees,
             costs: operations,
             walked: Walked::default(),
+            reading: Reading::default(),
             sb: SuperBlock::new(m, &BTRFS, costs)?.overwriting_apart(overwritten),
             subvolumes: kernel.subvolumes,
             directories: RefCell::default(),
             free_directories: RefCell::default(),
-            first_directories: Cell::default(),
+            initial_inodes: BySlot::default(),
             directory_lines: count("btrfs_dir_inode.struct")?,
             files: RefCell::default(),
             names: Names::default(),
@@ -271,7 +274,6 @@ impl Btrfs {
     /// there stay where they are.
     pub(super) fn fill_with(&self, dirs: &[DirId], files: u64, names: InitialNames) {
         assert_eq!(self.under_way(), None, "the trees are replaced past all locks");
-        self.first_directories.set(Some(self.directories.borrow().len() as u64));
         for fs_root in self.fs_roots.borrow().iter() {
             self.fill_subvolume(fs_root, dirs, files, names);
         }
@@ -294,6 +296,10 @@ impl Btrfs {
             let entries = &directories[dir as usize];
             Dir { ino: entries.directory.ino, next_index: entries.next_index }
         };
+        let filled: Vec<DirId> = dirs.iter().copied().filter(|dir| place(dir) != ELSEWHERE).collect();
+        for (&dir, first) in filled.iter().zip(fs_root.next_ino.get()..) {
+            self.initial_inodes.put(dir, (first, filled.len() as u64));
+        }
         let tree = fs_root.root.tree.borrow().clone();
         let begin = Subvolume::of(tree, all.iter().map(known).collect(), fs_root.next_ino.get());
         let full = grown(begin, &places, files, names);
@@ -355,14 +361,10 @@ impl Btrfs {
         }
     }
 
-    /// The number of the `nth` file of a directory, if all have as many, made one directory after the other before the run began.
+    /// The number of the `nth` file that was in a directory before the run began: they were made in all directories by turns.
     pub(super) fn inode_of(&self, dir: DirId, nth: u32) -> u64 {
-        let dirs = self.first_directories.get().unwrap_or(self.directories.borrow().len() as u64);
-        let (files, ino) = (self.names_in(dir).max(1), self.directory(dir).ino);
-        if self.subvolumes && is_root_directory(ino) {
-            return ino + 1 + u64::from(nth % files);
-        }
-        FIRST_FREE_OBJECTID + dirs + u64::from(dir).saturating_sub(1) * u64::from(files) + u64::from(nth % files)
+        let (first, step) = self.initial_inodes.get(dir).unwrap_or((FIRST_FREE_OBJECTID, 1));
+        first + u64::from(nth % self.names_in(dir).max(1)) * step
     }
 
     /// A slot for a file that is about to be made.
