@@ -153,19 +153,21 @@ pub fn structure_report(request: &str) -> Result<String, String> {
     }
 }
 
-/// How initial files are named.
+/// How initial files are named, and who made them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InitialNames {
     /// Bytes of a name.
     pub length: usize,
     /// It ends with random letters, and not with a number.
     pub random: bool,
+    /// So many tasks made them at the same time, each a directory after the other.
+    pub makers: usize,
 }
 
 impl InitialNames {
-    /// Names that end with a number.
+    /// Names that end with a number, by one task.
     pub fn counted(length: usize) -> Self {
-        Self { length, random: false }
+        Self { length, random: false, makers: 1 }
     }
 }
 

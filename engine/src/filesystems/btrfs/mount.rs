@@ -148,7 +148,8 @@ pub struct Btrfs {
     pub(super) subvolumes: bool,
     pub(super) directories: RefCell<Vec<Entries>>,
     free_directories: RefCell<Vec<DirId>>,
-    /// By directory, the number of the first file that was there before the run began, and by how much that of each next is larger.
+    /// By directory, the number of the first file that was there before the run began, and by how much that of each next is larger: as many
+    /// tasks as that made them by turns.
     initial_inodes: BySlot<(u64, u64)>,
     directory_lines: u32,
     files: RefCell<Vec<Inode>>,
@@ -297,8 +298,11 @@ impl Btrfs {
             Dir { ino: entries.directory.ino, next_index: entries.next_index }
         };
         let filled: Vec<DirId> = dirs.iter().copied().filter(|dir| place(dir) != ELSEWHERE).collect();
-        for (&dir, first) in filled.iter().zip(fs_root.next_ino.get()..) {
-            self.initial_inodes.put(dir, (first, filled.len() as u64));
+        let (each, names_each) = (dirs.len() / names.makers, files / dirs.len() as u64);
+        let makers = filled.len().div_ceil(each) as u64;
+        for (place, &dir) in filled.iter().enumerate() {
+            let (maker, before) = ((place / each) as u64, (place % each) as u64 * names_each);
+            self.initial_inodes.put(dir, (fs_root.next_ino.get() + before * makers + maker, makers));
         }
         let tree = fs_root.root.tree.borrow().clone();
         let begin = Subvolume::of(tree, all.iter().map(known).collect(), fs_root.next_ino.get());
@@ -361,7 +365,7 @@ impl Btrfs {
         }
     }
 
-    /// The number of the `nth` file that was in a directory before the run began: they were made in all directories by turns.
+    /// The number of the `nth` file that was in a directory before the run began.
     pub(super) fn inode_of(&self, dir: DirId, nth: u32) -> u64 {
         let (first, step) = self.initial_inodes.get(dir).unwrap_or((FIRST_FREE_OBJECTID, 1));
         first + u64::from(nth % self.names_in(dir).max(1)) * step

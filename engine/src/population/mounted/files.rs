@@ -168,6 +168,7 @@ async fn directories<M: Machine, F: Filesystem<M> + Witness>(m: &M, fs: &F, crew
         let dirs: Vec<DirId> = new.iter().flat_map(|set: &DirectorySet| set.dirs.iter().copied()).collect();
         if initial_files > 0 {
             let names = crew.work.initial_names(initial_files / dirs.len() as u64);
+            let names = InitialNames { makers: new.len(), ..names };
             if fs.fill(&dirs, initial_files, names).is_err() {
                 return Err(full(m, "no space left for the initial files"));
             }
@@ -318,7 +319,7 @@ impl Work {
     /// Bytes of the names that it gives to files, after so many.
     fn initial_names(&self, files: u64) -> InitialNames {
         match self {
-            Self::FsMark(_) => InitialNames { length: fs_mark::NAME_LENGTH, random: true },
+            Self::FsMark(_) => InitialNames { random: true, ..InitialNames::counted(fs_mark::NAME_LENGTH) },
             Self::Loop(turns) => InitialNames::counted(turns.format.name(0, files as u32).len()),
             _ => InitialNames::counted(12),
         }
