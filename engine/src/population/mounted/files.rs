@@ -128,8 +128,8 @@ impl Crew {
         let tasks = self.tasks.len();
         let names = self.initial_names(dirs);
         for (place, (task, placement)) in self.tasks.zip(self.placements).enumerate() {
-            let (place_of_all, requests) = ((place, tasks), requests.clone());
-            let who = Starting { task, place: place_of_all, names, placement, nice: self.nice, requests };
+            let (nice, requests) = (self.nice, requests.clone());
+            let who = Starting { task, place: (place, tasks), names, placement, nice, requests };
             let own = &dirs[place % dirs.len()];
             let task = self.work.start(m, fs.clone(), own.clone(), who, actors.next());
             if self.watched {
