@@ -1,14 +1,15 @@
 # shellcheck shell=bash disable=SC2034
 # For the scripts of the folders beside, which give OUT and FILESYSTEM... to it; as root.
 
-# prepare SOURCE.c...: makes a folder in memory with the compiled "$program" and a place "$at" to mount at. Both go at the end.
+# prepare [SOURCE.c...]: makes a folder in memory with the compiled "$program", if there are sources, and a place "$at" to mount at. Both go at the
+# end.
 prepare() {
     work=$(mktemp -d /dev/shm/simfs.XXXXXX)
     at=$work/mounted
     program=$work/program
     mkdir "$at"
     trap 'mountpoint -q "$at" && umount "$at"; rm -rf --one-file-system "$work"' EXIT
-    gcc -O2 -Wall -o "$program" "$@" || exit 1
+    [ $# = 0 ] || gcc -O2 -Wall -o "$program" "$@" || exit 1
 }
 
 # fresh FILESYSTEM: mounts a new one of 8 GiB at "$at", in a file or tmpfs.

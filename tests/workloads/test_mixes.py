@@ -228,6 +228,20 @@ def test_a_directory_that_has_many_files_already_is_slower(scenario: MakeSpec, f
     assert per_file(20_000) > 1.05 * per_file(0)
 
 
+def test_a_create_on_xfs_goes_through_the_nodes_of_a_hash_index_twice(scenario: MakeSpec) -> None:
+    """To see that the name is free, and to enter it: from some 180,000 names on there is one more below the root."""
+
+    def per_file(files: int) -> tuple[float, float]:
+        options = {"kind": "fs_mark", "size": None, "sync": 0, "keep": True, "initial_files": files}
+        spec = scenario("xfs", options) | window(1e7)
+        return simulate_whole(spec).latency["file"].p50_ns, spec["filesystem"]["costs"][
+            "cu_node.lock_dir_leafn"
+        ]
+
+    (small, node), (large, _) = per_file(100_000), per_file(200_000)
+    assert large - small == pytest.approx(2 * node, rel=0.15)
+
+
 @pytest.mark.parametrize(
     ("workload", "wrong"),
     [

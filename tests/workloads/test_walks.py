@@ -42,6 +42,15 @@ def test_in_the_middle_of_a_directory_of_btrfs_most_leaves_have_been_read(tmp_pa
     assert middle < 0.5 * begin
 
 
+def test_a_walk_reads_each_leaf_of_a_large_directory_once(tmp_path: Path) -> None:
+    """A leaf of 16 KiB has entries of 58 bytes, or inodes and their references of some 220 together."""
+    names = 20_000
+    made = spec(tmp_path, subdirectories=1, initial_files=names)
+    result = audited(made | {"warmup_ns": 0, "duration_ns": 1e8})
+    assert 4000 < result.operations < names
+    assert result.requests["read"].count < names * (58 + 220) / 16_384
+
+
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
 def test_tasks_that_are_spread_lock_directories_of_their_own(tmp_path: Path, filesystem: str) -> None:
     together, spread = (

@@ -8,10 +8,7 @@ runs=$2
 shift 2
 here=$(dirname "$0")
 . "$here/../fresh.sh"
-work=$(mktemp -d /dev/shm/simfs.XXXXXX)
-at=$work/mounted
-mkdir "$at"
-trap 'mountpoint -q "$at" && umount "$at"; rm -rf --one-file-system "$work"' EXIT
+prepare
 cd "$work" || exit 1
 
 # marked FILESYSTEM THREADS: a line for each loop.

@@ -300,8 +300,8 @@ impl Btrfs {
         let filled: Vec<DirId> = dirs.iter().copied().filter(|dir| place(dir) != ELSEWHERE).collect();
         let (each, names_each) = (dirs.len() / names.makers, files / dirs.len() as u64);
         let makers = filled.len().div_ceil(each) as u64;
-        for (place, &dir) in filled.iter().enumerate() {
-            let (maker, before) = ((place / each) as u64, (place % each) as u64 * names_each);
+        for (nth, &dir) in filled.iter().enumerate() {
+            let (maker, before) = ((nth / each) as u64, (nth % each) as u64 * names_each);
             self.initial_inodes.put(dir, (fs_root.next_ino.get() + before * makers + maker, makers));
         }
         let tree = fs_root.root.tree.borrow().clone();

@@ -296,7 +296,7 @@ impl Calls {
         (self.costs.mkdir_exists_before, self.costs.mkdir_exists, self.costs.mkdir_exists_after)
     }
 
-    /// `write` of no bytes, which ends before the filesystem takes a lock (`generic_write_checks`).
+    /// `write` of no bytes (`generic_write_checks`). What it takes has the file's own `i_rwsem` in it, which ext4 and btrfs lock first.
     pub async fn write_nothing<M: Machine>(&self, m: &M) {
         m.at("write");
         m.run(Account::System, self.costs.write_nothing).await;
